@@ -402,6 +402,75 @@ def segformer():
     return Logits(SegformerForSemanticSegmentation(config), "logits", ["pixel_values"]), {"pixel_values": torch.randn(1, 3, 64, 64)}
 
 
+class Routed(nn.Module):
+    """Each token through one expert, as people write it: nonzero, index_select and index_add for each."""
+
+    def __init__(self, width=12, experts=3):
+        super().__init__()
+        self.gate = nn.Linear(width, experts, bias=False)
+        self.up = nn.ModuleList(nn.Linear(width, 2 * width) for _ in range(experts))
+        self.down = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(experts))
+
+    def forward(self, x):
+        weight, chosen = torch.softmax(self.gate(x), -1).max(-1)
+        out = torch.zeros_like(x)
+        for expert, (up, down) in enumerate(zip(self.up, self.down)):
+            rows = torch.nonzero(chosen == expert).squeeze(-1)
+            y = down(torch.relu(up(x.index_select(0, rows)))) * weight.index_select(0, rows).unsqueeze(-1)
+            out = out.index_add(0, rows, y)
+        return x + out
+
+
+class RoutedTwice(nn.Module):
+    """Each token through the two experts that it likes best, as Mixtral's layer was first published: one_hot and where."""
+
+    def __init__(self, width=12, experts=4):
+        super().__init__()
+        self.norm, self.gate, self.experts = nn.LayerNorm(width), nn.Linear(width, experts, bias=False), experts
+        self.w1 = nn.ModuleList(nn.Linear(width, 24, bias=False) for _ in range(experts))
+        self.w2 = nn.ModuleList(nn.Linear(24, width, bias=False) for _ in range(experts))
+        self.w3 = nn.ModuleList(nn.Linear(width, 24, bias=False) for _ in range(experts))
+
+    def forward(self, x):
+        tokens = self.norm(x).reshape(-1, x.shape[-1])
+        weights, chosen = torch.topk(torch.softmax(self.gate(tokens), -1), 2)
+        weights = weights / weights.sum(-1, keepdim=True)
+        mask = nn.functional.one_hot(chosen, self.experts).permute(2, 1, 0)
+        out = torch.zeros_like(tokens)
+        for expert in range(self.experts):
+            place, token = torch.where(mask[expert])
+            y = tokens[token]
+            y = self.w2[expert](nn.functional.silu(self.w1[expert](y)) * self.w3[expert](y))
+            out.index_add_(0, token, y * weights[token, place, None])
+        return x + out.reshape(x.shape)
+
+
+class FirstOf(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        y = self.layer(x)
+        return y[0] if isinstance(y, tuple) else y
+
+
+def mixtral():
+    from transformers import MixtralConfig
+    from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock
+    layer = MixtralSparseMoeBlock(MixtralConfig(hidden_size=16, intermediate_size=24, num_local_experts=4, num_experts_per_tok=2))
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    return FirstOf(layer), {"x": torch.randn(2, 10, 16)}
+
+
+def switch():
+    from transformers import SwitchTransformersConfig
+    from transformers.models.switch_transformers.modeling_switch_transformers import SwitchTransformersSparseMLP
+    config = SwitchTransformersConfig(d_model=16, d_ff=24, num_experts=4, expert_capacity=8, router_jitter_noise=0.0, dropout_rate=0.0)
+    return FirstOf(SwitchTransformersSparseMLP(config)), {"x": torch.randn(2, 10, 16)}
+
+
 def wav2vec2():
     from transformers import Wav2Vec2Config, Wav2Vec2ForCTC
     config = Wav2Vec2Config(vocab_size=20, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64, conv_dim=(16, 16),
@@ -420,13 +489,15 @@ CASES = {
     "shuffled": lambda: (Shuffled(), images(32)), "relative": lambda: (Relative(), {"x": torch.randn(2, 9, 16)}),
     "sizes": lambda: (Sizes(), images(12)), "lengths": lambda: (Lengths(), {"ids": tokens(50)}), "video": lambda: (Video(), {"x": torch.randn(2, 3, 4, 16, 16)}),
     "gpt_neo": gpt_neo, "deberta": deberta, "mamba": mamba, "segformer": segformer, "wav2vec2": wav2vec2,
+    "routed": lambda: (Routed(), {"x": torch.randn(11, 12)}), "routed_twice": lambda: (RoutedTwice(), {"x": torch.randn(2, 7, 12)}), "mixtral": mixtral, "switch": switch,
 }
 # Exports of these are large for what they add; the older exporter's is enough.
-SCRIPT_ONLY = {"gpt_neo", "deberta", "mamba", "segformer", "wav2vec2"}
+# The newer exporter has no form for a loop over the experts that were chosen.
+SCRIPT_ONLY = {"gpt_neo", "deberta", "mamba", "segformer", "wav2vec2", "mixtral", "switch"}
 # Exported with open dimensions, recorded at other sizes.
 OPEN = {"sizes": ({"x": {0: "batch", 2: "height", 3: "width"}}, lambda: {"x": torch.randn(3, 3, 10, 15)}),
         "lengths": ({"ids": {0: "batch", 1: "seq"}}, lambda: {"ids": tokens(50, 7, 3)})}
-WITH_GRADIENTS = {"shuffled", "relative", "sizes", "lengths", "video", "spatial", "spectrum", "regions", "deformed", "patches", "volumes", "resnet", "vit", "unet", "gpt2", "bert", "lstm", "convnext"}
+WITH_GRADIENTS = {"shuffled", "relative", "sizes", "lengths", "video", "spatial", "spectrum", "regions", "deformed", "patches", "volumes", "resnet", "vit", "unet", "gpt2", "bert", "lstm", "convnext", "routed", "routed_twice", "mixtral"}
 
 
 def settle(model):

@@ -7,6 +7,8 @@
 #include "plimsoll/base/threads.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 #include "plimsoll/model/zoo.h"
+#include "plimsoll/report/find_law.h"
+#include "plimsoll/report/rank_laws.h"
 
 namespace plimsoll::api {
 namespace {
@@ -18,10 +20,18 @@ struct Variable {
   std::int64_t here = 0;
 };
 
-constexpr std::array<std::pair<const char*, std::optional<std::int64_t> model::ModelOptions::*>, 3>
-    kOptions = {{{"batch", &model::ModelOptions::batch},
-                 {"seq", &model::ModelOptions::seq},
-                 {"layers", &model::ModelOptions::layers}}};
+using Option = std::pair<const char*, std::optional<std::int64_t> model::ModelOptions::*>;
+constexpr std::array<Option, 11> kOptions = {{{"batch", &model::ModelOptions::batch},
+                                              {"image", &model::ModelOptions::image},
+                                              {"seq", &model::ModelOptions::seq},
+                                              {"frames", &model::ModelOptions::frames},
+                                              {"depth", &model::ModelOptions::depth},
+                                              {"width", &model::ModelOptions::width},
+                                              {"layers", &model::ModelOptions::layers},
+                                              {"heads", &model::ModelOptions::heads},
+                                              {"classes", &model::ModelOptions::classes},
+                                              {"vocab", &model::ModelOptions::vocab},
+                                              {"experts", &model::ModelOptions::experts}}};
 
 Result<std::vector<Variable>> variables_of(const ModelRequest& request) {
   std::vector<Variable> out;
@@ -54,6 +64,33 @@ ModelRequest with_size(const ModelRequest& request, const Variable& variable, st
 Result<ir::Graph> laid_out(const ModelRequest& request) {
   PLIMSOLL_TRY(const LoadedModel model, load_model(request));
   return assign_layouts(model.graph, resolve_threads(request.threads));
+}
+
+Result<report::Sample> sample_of(const ModelRequest& request, bool kernels) {
+  PLIMSOLL_TRY(const ir::Graph graph, laid_out(request));
+  if (!kernels) return report::sample_of(graph, {});
+  PLIMSOLL_TRY(const ops::KernelTable facts,
+               kernels::cpu_kernel_facts(graph, {resolve_threads(request.threads)}));
+  return report::sample_of(graph, facts);
+}
+
+// A model that is only used, or exists at this size only, has no such law.
+void add_laws(const ModelRequest& request, const std::vector<Variable>& variables,
+              report::MemoryReport& out) {
+  for (const Variable& variable : variables) {
+    auto law =
+        report::find_law(variable.name, variable.here, [&](std::int64_t value, bool kernels) {
+          return sample_of(with_size(request, variable, value), kernels);
+        });
+    if (law) out.laws.push_back(std::move(*law));
+  }
+  const std::array<std::pair<const char*, const char*>, 2> kinds = {
+      {{"copies", ""}, {"shards", kShards}}};
+  for (const auto& [name, shard] : kinds) {
+    auto law = report::find_rank_law(
+        name, [&](std::int64_t ranks) { return graph_of_rank(request, ranks, shard); });
+    if (law) out.rank_laws.push_back(std::move(*law));
+  }
 }
 
 // The variable that counts examples, if any.
@@ -90,6 +127,28 @@ Status add_scratch(const ModelRequest& request, const Variable* batch, report::M
 
 }  // namespace
 
+bool set_size(ModelRequest& request, std::string_view option, std::int64_t size) {
+  const auto found = std::find_if(kOptions.begin(), kOptions.end(),
+                                  [&](const Option& one) { return one.first == option; });
+  if (found == kOptions.end()) return false;
+  request.sizes.*(found->second) = size;
+  return true;
+}
+
+Result<ir::Graph> graph_of_rank(const ModelRequest& request, std::int64_t ranks,
+                                const std::string& shard) {
+  Pipeline p;
+  p.request = request;
+  p.request.quiet = true;
+  RankRequest several;
+  several.ranks = static_cast<int>(ranks);
+  several.shard = shard;
+  several.bucket_bytes = kBucket;
+  PLIMSOLL_TRY(p.ranks, imagine_ranks(several));
+  PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
+  return std::move(p.model.graph);
+}
+
 Result<report::MemoryReport> memory_of_model(const ModelRequest& request) {
   PLIMSOLL_TRY(const ir::Graph graph, laid_out(request));
   PLIMSOLL_TRY(const ops::KernelTable kernels,
@@ -100,13 +159,7 @@ Result<report::MemoryReport> memory_of_model(const ModelRequest& request) {
   out.parameters = model::count_parameters(graph);
   out.by_layer = report::bytes_by_layer(graph, kernels);
   PLIMSOLL_TRY(const std::vector<Variable> variables, variables_of(request));
-  for (const Variable& variable : variables) {
-    auto law = report::find_law(variable.name, variable.here, [&](std::int64_t value) {
-      return laid_out(with_size(request, variable, value));
-    });
-    // A model that exists at this size only has no law.
-    if (law) out.laws.push_back(std::move(*law));
-  }
+  add_laws(request, variables, out);
   const Variable* batch = batch_of(variables);
   out.scratch.push_back(largest_scratch(
       graph, kernels, batch != nullptr ? std::optional(batch->here) : std::nullopt));

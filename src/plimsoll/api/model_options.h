@@ -37,7 +37,8 @@ struct ModelRequest {
   std::optional<double> weight_decay;
   double clip_norm = 0;  // 0: none
   int accumulate = 1;
-  bool untie = false;  // of an .onnx file: a weight that stands in several places becomes several
+  std::string capacity;  // of an .onnx file: room for what NonZero finds, a number or a share
+  bool untie = false;    // of an .onnx file: a weight that stands in several places becomes several
   std::vector<std::string> freeze;
   std::string weights;                   // a file of weights: what it has encoded may stay so
   std::string encoded_weights = "auto";  // or all, none (encoded_weights.h)

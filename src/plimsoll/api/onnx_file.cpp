@@ -1,5 +1,8 @@
 #include "plimsoll/api/onnx_file.h"
 
+#include <charconv>
+#include <cmath>
+
 #include "plimsoll/runtime/dataset.h"
 #include "plimsoll/store/npz.h"
 
@@ -15,6 +18,26 @@ bool wants_content(const Error& error) {
   return error.message.find("is not a constant") != std::string::npos;
 }
 
+// "64", or "25%" of all there can be.
+Result<model::Capacity> parse_capacity(const std::string& text) {
+  model::Capacity out;
+  if (text.empty()) return out;
+  const bool share = text.back() == '%';
+  double number = 0;
+  const char* end = text.data() + text.size() - (share ? 1 : 0);
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool whole = share || number == std::floor(number);
+  if (error != std::errc() || stop != end || !(number > 0) || number > 1e15 || !whole)
+    return fail(ErrorCode::kUsage,
+                "--routing-capacity {}: expects a number, or a share such as 25%", text);
+  if (share) {
+    out.share = number / 100;
+  } else {
+    out.count = static_cast<std::int64_t>(number);
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool train) {
@@ -26,6 +49,7 @@ Result<model::ImportedModel> import_onnx_file(const ModelRequest& request, bool 
   how.untie = request.untie;
   how.shapes_of_datasets = true;
   PLIMSOLL_TRY(how.dims, parse_dims(request.dims));
+  PLIMSOLL_TRY(how.capacity, parse_capacity(request.capacity));
   store::NpzFile arrays;
   if (!request.inputs.empty()) {
     // Of a folder the first: shapes are the same in all.

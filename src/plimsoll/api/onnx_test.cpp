@@ -286,8 +286,8 @@ std::vector<std::string> names_with_gradients() {
 }
 
 TEST(ImportedModels, AreAllThere) {
-  EXPECT_GE(export_names().size(), 62U);
-  EXPECT_GE(names_with_gradients().size(), 33U);
+  EXPECT_GE(export_names().size(), 68U);
+  EXPECT_GE(names_with_gradients().size(), 38U);
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& instance) {

@@ -10,21 +10,28 @@
 namespace plimsoll::api {
 namespace {
 
-// The graph is bound to the size where there is one for all sizes, else loaded at it.
+std::vector<ir::SymbolSize> symbols_at(const SizeGrid& grid,
+                                       const std::vector<std::int64_t>& sizes) {
+  std::vector<ir::SymbolSize> out;
+  for (std::size_t r = 0; r < sizes.size(); ++r) out.push_back({grid.ranges[r].option, sizes[r]});
+  return out;
+}
+
+// The graph is bound to the sizes where there is one for all sizes, else loaded at them.
 Result<plan::SizedWorkload> workload_at(const Result<ir::SymbolicGraph>& symbolic,
                                         const ModelRequest& request, const std::string& device,
-                                        const PlanOptions& options, const SizeRange& sizes,
-                                        std::int64_t size) {
+                                        const PlanOptions& options, const SizeGrid& grid,
+                                        const std::vector<std::int64_t>& sizes) {
   Pipeline p;
-  p.request = at_size(request, sizes, size);
-  p.request.quiet = size != sizes.high;
+  p.request = at_sizes(request, grid, sizes);
+  p.request.quiet = sizes != grid.largest();
   p.device = device;
   if (symbolic) {
-    PLIMSOLL_TRY(p.model.graph, at_sizes(*symbolic, {{sizes.option, size}}));
+    PLIMSOLL_TRY(p.model.graph, at_sizes(*symbolic, symbols_at(grid, sizes)));
     p.done = Stage::kDifferentiated;
   }
   PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
-  plan::SizedWorkload out{size, {}, {}};
+  plan::SizedWorkload out{sizes, {}, {}};
   PLIMSOLL_TRY(out.mapped, plan::workload_of(p.model.graph, with_costs(p, options),
                                              {.in_place = options.in_place}));
   out.graph = std::move(p.model.graph);
@@ -33,15 +40,16 @@ Result<plan::SizedWorkload> workload_at(const Result<ir::SymbolicGraph>& symboli
 
 }  // namespace
 
-ModelRequest at_size(ModelRequest request, const SizeRange& sizes, std::int64_t size) {
-  size_option(request.sizes, sizes.option) = size;
+ModelRequest at_sizes(ModelRequest request, const SizeGrid& grid,
+                      const std::vector<std::int64_t>& sizes) {
+  for (std::size_t r = 0; r < sizes.size(); ++r)
+    size_option(request.sizes, grid.ranges[r].option) = sizes[r];
   return request;
 }
 
 Result<std::vector<PlanSetMember>> plan_set_for(const ModelRequest& request,
                                                 const std::string& device,
-                                                const PlanOptions& options,
-                                                const SizeRange& sizes) {
+                                                const PlanOptions& options, const SizeGrid& grid) {
   PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(device));
   if (card)
     return fail(ErrorCode::kUsage, "--sizes: plan sets are for the CPU, not for {}", device);
@@ -51,11 +59,13 @@ Result<std::vector<PlanSetMember>> plan_set_for(const ModelRequest& request,
       return fail(ErrorCode::kUsage, "--sizes: plan sets are for the CPU, not for the card of {}",
                   device);
   }
-  const auto symbolic = symbolic_model(at_size(request, sizes, sizes.high), {sizes.option});
+  std::vector<std::string> symbols;
+  for (const plan::SizeRange& range : grid.ranges) symbols.push_back(range.option);
+  const auto symbolic = symbolic_model(at_sizes(request, grid, grid.largest()), symbols);
   std::vector<plan::SizedWorkload> members;
-  for (std::int64_t size = sizes.low; size <= sizes.high; ++size) {
+  for (std::int64_t m = 0; m < grid.members(); ++m) {
     PLIMSOLL_TRY(plan::SizedWorkload member,
-                 workload_at(symbolic, request, device, options, sizes, size));
+                 workload_at(symbolic, request, device, options, grid, grid.at(m)));
     members.push_back(std::move(member));
   }
   PLIMSOLL_TRY(std::vector<PlanSetMember> out, plan::make_plan_set(std::move(members), options));

@@ -9,7 +9,7 @@
 namespace plimsoll::api {
 namespace {
 
-auto plans_of_mlp(const SizeRange& sizes) {
+auto plans_of_mlp(const SizeGrid& sizes) {
   ModelRequest request;
   request.model = "mlp";
   request.train = false;
@@ -20,13 +20,25 @@ auto plans_of_mlp(const SizeRange& sizes) {
 TEST(PlanSet, SizesAreARangeOfOneOption) {
   const auto sizes = parse_sizes("batch=1..64");
   ASSERT_TRUE(sizes) << sizes.error().message;
-  EXPECT_EQ(sizes->option, "batch");
-  EXPECT_EQ(sizes->low, 1);
-  EXPECT_EQ(sizes->high, 64);
+  EXPECT_EQ(sizes->options(), "batch");
+  EXPECT_EQ(sizes->members(), 64);
+  EXPECT_EQ(sizes->largest(), std::vector<std::int64_t>{64});
   for (const char* wrong : {"", "batch", "batch=", "batch=3", "batch=3..", "batch=0..3",
-                            "batch=4..3", "width=1..2", "batch=1..2x", "batch=1..999999999"}) {
+                            "batch=4..3", "width=1..2", "batch=1..2x", "batch=1..999999999",
+                            "batch=1..2,", "batch=1..2,batch=1..2", "batch=1..100,seq=1..100"}) {
     EXPECT_FALSE(parse_sizes(wrong)) << wrong;
   }
+}
+
+TEST(PlanSet, SizesOfTwoOptionsAreAllTheirCombinations) {
+  const auto sizes = parse_sizes("batch=1..2,seq=7..9");
+  ASSERT_TRUE(sizes) << sizes.error().message;
+  EXPECT_EQ(sizes->options(), "batch,seq");
+  ASSERT_EQ(sizes->members(), 6);
+  EXPECT_EQ(sizes->at(0), (std::vector<std::int64_t>{1, 7}));
+  EXPECT_EQ(sizes->at(2), (std::vector<std::int64_t>{1, 9}));
+  EXPECT_EQ(sizes->at(3), (std::vector<std::int64_t>{2, 7}));
+  EXPECT_EQ(sizes->largest(), (std::vector<std::int64_t>{2, 9}));
 }
 
 TEST(PlanSet, SmallerSizesRunAtTheOffsetsOfTheLargest) {
@@ -43,8 +55,8 @@ TEST(PlanSet, SmallerSizesRunAtTheOffsetsOfTheLargest) {
     const plan::Plan& largest = plans->back().plan;
     int shared = 0;
     for (const PlanSetMember& member : *plans) {
-      EXPECT_LE(member.plan.arena_bytes(), largest.arena_bytes()) << member.size;
-      if (!member.shared) continue;
+      EXPECT_LE(member.plan.arena_bytes(), largest.arena_bytes()) << member.sizes.front();
+      if (!member.shared()) continue;
       ++shared;
       for (std::size_t b = 0; b < largest.buffers.size(); ++b)
         EXPECT_EQ(member.plan.buffers[b].offset, largest.buffers[b].offset);
@@ -52,14 +64,14 @@ TEST(PlanSet, SmallerSizesRunAtTheOffsetsOfTheLargest) {
       ASSERT_TRUE(expected) << expected.error().message;
       const auto got = run_planned_for(member.plan, 1);
       ASSERT_TRUE(got) << got.error().message;
-      EXPECT_TRUE(*got == *expected) << member.size;
+      EXPECT_TRUE(*got == *expected) << member.sizes.front();
     }
     EXPECT_GE(shared, 4);
   }
 }
 
 TEST(PlanSet, AnIndexGivesThePlanOfASizeWithoutPlanning) {
-  const SizeRange sizes{"batch", 2, 4};
+  const SizeGrid sizes{"batch", 2, 4};
   const auto plans = plans_of_mlp(sizes);
   ASSERT_TRUE(plans) << plans.error().message;
   const std::string index = testing::TempDir() + "plan_set_test.json";
@@ -73,7 +85,7 @@ TEST(PlanSet, AnIndexGivesThePlanOfASizeWithoutPlanning) {
 }
 
 TEST(PlanSet, IsWrittenWholeOrNotAtAll) {
-  const SizeRange sizes{"batch", 2, 4};
+  const SizeGrid sizes{"batch", 2, 4};
   const auto plans = plans_of_mlp(sizes);
   ASSERT_TRUE(plans) << plans.error().message;
   const std::filesystem::path folder = testing::TempDir() + "plan_set_not_at_all";
@@ -119,15 +131,22 @@ TEST(PlanSet, ARunChangesItsSizeEveryStepInOneArena) {
   struct Case {
     const char* model;
     model::ModelOptions fixed;
-    SizeRange sizes;
+    SizeGrid sizes;
   };
   const std::vector<Case> cases{
       {"mlp", {}, {"batch", 1, 4}},
       {"resnet18", {.image = 32, .width = 8, .classes = 10}, {"batch", 1, 4}},
       {"gpt2", {.seq = 16, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"batch", 1, 4}},
-      {"gpt2", {.batch = 2, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"seq", 5, 8}}};
+      {"gpt2", {.batch = 2, .width = 32, .layers = 2, .heads = 2, .vocab = 100}, {"seq", 5, 8}},
+      {"gpt2",
+       {.width = 32, .layers = 2, .heads = 2, .vocab = 100},
+       SizeGrid({{"batch", 1, 2}, {"seq", 5, 7}})},
+      {"lstm", {.batch = 2, .width = 8, .layers = 2, .classes = 20}, {"seq", 2, 6}},
+      {"lstm",
+       {.width = 8, .layers = 1, .classes = 20},
+       SizeGrid({{"batch", 1, 3}, {"seq", 2, 3}})}};
   for (const Case& one : cases) {
-    SCOPED_TRACE(fmt::format("{} {}", one.model, one.sizes.option));
+    SCOPED_TRACE(fmt::format("{} {}", one.model, one.sizes.options()));
     ModelRequest request;
     request.model = one.model;
     request.threads = 1;
@@ -185,8 +204,35 @@ TEST(PlanSet, AnUnrolledLengthIsBuiltSizeBySize) {
   request.sizes = {.batch = 2, .width = 8, .layers = 1, .classes = 20};
   const auto plans = plan_set_for(request, "cpu", {}, {"seq", 2, 4});
   ASSERT_TRUE(plans) << plans.error().message;
-  EXPECT_FALSE(plans->front().shared);
+  EXPECT_FALSE(plans->front().shared());
   EXPECT_LT(plans->front().plan.graph.nodes.size(), plans->back().plan.graph.nodes.size());
+}
+
+// No length is packed by itself, and weights and moments stay where they are.
+TEST(PlanSet, AShorterRecurrenceTakesTheFreePlacesOfTheLongest) {
+  ModelRequest request;
+  request.model = "lstm";
+  request.threads = 1;
+  request.sizes = {.batch = 3, .width = 16, .layers = 2, .classes = 20};
+  const auto plans = plan_set_for(request, "cpu", {}, {"seq", 2, 12});
+  ASSERT_TRUE(plans) << plans.error().message;
+  const plan::Plan& longest = plans->back().plan;
+  const auto states = [](const plan::Plan& plan) {
+    std::vector<Offset> out;
+    for (const plan::ValueSlot& source : plan.sources) {
+      if (ir::is_persistent(plan.graph.value(source.value).kind))
+        out.push_back(plan::place_of(plan, source.slot));
+    }
+    return out;
+  };
+  int near = 0;
+  for (const PlanSetMember& member : *plans) {
+    EXPECT_LE(member.plan.arena_bytes(), longest.arena_bytes()) << member.sizes.front();
+    if (member.places != plan::Places::kNear) continue;
+    ++near;
+    EXPECT_EQ(states(member.plan), states(longest)) << member.sizes.front();
+  }
+  EXPECT_EQ(near, 10);
 }
 
 TEST(PlanSet, AnIndexThatIsNoneOrLeadsElsewhereIsRefused) {

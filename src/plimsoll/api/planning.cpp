@@ -151,7 +151,7 @@ Result<report::ClassicFigure> figure_of(Pipeline& prepared, const PlanOptions& o
   return report::classic_figure(prepared.model.graph, options, plan, allowed_overhead);
 }
 
-Result<std::vector<PlannedSize>> plan_sizes(const PlanJob& job, const SizeRange& sizes) {
+Result<std::vector<PlannedSize>> plan_sizes(const PlanJob& job, const SizeGrid& grid) {
   PLIMSOLL_TRY(const PlanOptions options, options_of(job));
   const auto profile = profile::find_profile(job.planning.device);
   if (options.placement || (profile && !profile->memories.empty()))
@@ -159,18 +159,22 @@ Result<std::vector<PlannedSize>> plan_sizes(const PlanJob& job, const SizeRange&
                 "--sizes: a plan set is for devices with one memory; plan '{}' size by size",
                 job.planning.device);
   PLIMSOLL_TRY(std::vector<PlanSetMember> plans,
-               plan_set_for(job.model, job.planning.device, options, sizes));
+               plan_set_for(job.model, job.planning.device, options, grid));
   PLIMSOLL_TRY(const auto origin,
-               origin_for(job, at_size(job.model, sizes, sizes.high), plans.back().plan.graph));
+               origin_for(job, at_sizes(job.model, grid, grid.largest()), plans.back().plan.graph));
   for (PlanSetMember& member : plans) {
     member.plan.weights = origin;
-    if (origin && sizes.option == "batch") member.plan.weights->batch = member.size;
-    if (origin && sizes.option == "seq") member.plan.weights->seq = member.size;
+    for (std::size_t r = 0; origin && r < member.sizes.size(); ++r) {
+      auto& size =
+          grid.ranges[r].option == "batch" ? member.plan.weights->batch : member.plan.weights->seq;
+      size = member.sizes[r];
+    }
   }
-  if (!job.output.empty()) PLIMSOLL_RETURN_IF_ERROR(plan::write_plan_set(job.output, sizes, plans));
+  if (!job.output.empty()) PLIMSOLL_RETURN_IF_ERROR(plan::write_plan_set(job.output, grid, plans));
   std::vector<PlannedSize> out;
   for (const PlanSetMember& member : plans) {
-    out.push_back({member.size, member.plan.arena_bytes(), member.plan.proof.load, member.shared});
+    out.push_back({member.sizes, member.plan.arena_bytes(), member.plan.proof.load, member.shared(),
+                   plan::name(member.places)});
   }
   return out;
 }

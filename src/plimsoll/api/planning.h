@@ -58,12 +58,13 @@ Result<report::ClassicFigure> figure_of(Pipeline& prepared, const PlanOptions& o
 
 // A plan set. The file is its index; the plans lie beside it.
 struct PlannedSize {
-  std::int64_t size = 0;
+  std::vector<std::int64_t> sizes;  // by option
   Bytes arena;
   Bytes live;
-  bool shared = true;  // false: offsets of its own
+  bool shared = true;       // at the offsets of the largest
+  std::string_view places;  // "shared", "near" or "own" (plan/fit/plan_set.h)
 };
-Result<std::vector<PlannedSize>> plan_sizes(const PlanJob& job, const SizeRange& sizes);
+Result<std::vector<PlannedSize>> plan_sizes(const PlanJob& job, const SizeGrid& grid);
 
 // The tag walk, the simple planner, step by step as text.
 struct TagWalk {

@@ -167,7 +167,7 @@ Result<Pipeline> pipeline_for(const RunRequest& request) {
 
 // A plan set in one arena, another size every step.
 Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
-  const SizeRange& sizes = *request.sizes;
+  const SizeGrid& sizes = *request.sizes;
   if (!request.files.data.empty() || !request.model.inputs.empty() || p.on_demand ||
       !request.planning.budget.empty() || !request.planning.slowdown.empty()) {
     return fail(ErrorCode::kUsage, "--sizes: runs on synthetic data, planned, without a budget");
@@ -189,7 +189,7 @@ Result<RunReport> run_sizes(const RunRequest& request, Pipeline& p) {
                  plan_set_for(request.model, request.planning.device, planning, sizes));
     for (PlanSetMember& member : members) plans.push_back(std::move(member.plan));
     // the weights of an .onnx file stay mapped while it runs
-    PLIMSOLL_TRY(p.model, load_model(at_size(request.model, sizes, sizes.high)));
+    PLIMSOLL_TRY(p.model, load_model(at_sizes(request.model, sizes, sizes.largest())));
   }
   if (!is_plan_file(request.model) || p.model.weights.size() > 0)
     how.on_start = runtime::load_sources(p.model.weights, how.on_start);
@@ -256,8 +256,8 @@ Result<RunReport> run_alone_or_with_others(const RunRequest& request) {
 
 }  // namespace
 
-std::int64_t size_of_step(const SizeRange& sizes, std::size_t step) {
-  return sizes.low + static_cast<std::int64_t>(step) % (sizes.high - sizes.low + 1);
+std::vector<std::int64_t> sizes_of_step(const SizeGrid& grid, std::size_t step) {
+  return grid.at(static_cast<std::int64_t>(step) % grid.members());
 }
 
 Result<RunReport> run_model(const RunRequest& request) {

@@ -40,7 +40,7 @@ struct RunRequest {
   std::string executor = "planned";  // or on-demand
   PagingRequest paging;
   RunFiles files;
-  std::optional<SizeRange> sizes;
+  std::optional<SizeGrid> sizes;
   int steps = 3;
   bool steps_given = false;  // by the user: --inputs alone means one step, or each example once
   bool find_nan = false;
@@ -56,7 +56,7 @@ struct RunRequest {
 };
 
 // With `sizes` they come in turn, one a step.
-std::int64_t size_of_step(const SizeRange& sizes, std::size_t step);
+std::vector<std::int64_t> sizes_of_step(const SizeGrid& grid, std::size_t step);
 
 Result<RunReport> run_model(const RunRequest& request);
 

@@ -1,7 +1,9 @@
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <span>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/memory_of_model.h"
@@ -32,16 +34,52 @@ nlohmann::ordered_json by_use_json(std::span<const Bytes> by_use) {
   return out;
 }
 
+nlohmann::ordered_json growth_json(const report::Growth& growth) {
+  const report::Polynomial& polynomial = growth.polynomial;
+  const auto divided = [&](std::int64_t coefficient) {
+    return static_cast<double>(coefficient) / static_cast<double>(polynomial.divisor);
+  };
+  nlohmann::ordered_json out{{"constant", divided(polynomial.constant)},
+                             {"linear", divided(polynomial.linear)},
+                             {"quadratic", divided(polynomial.quadratic)}};
+  for (const report::Share& share : growth.shares) {
+    out["shares"].push_back({{"tensors", share.tensors},
+                             {"granule_bytes", share.granule},
+                             {"whole_bytes", share.whole},
+                             {"each", share.each}});
+  }
+  return out;
+}
+
 nlohmann::ordered_json law_json(const report::Law& law) {
   nlohmann::ordered_json out{{"at", law.here}};
+  if (law.period > 1) out["period"] = law.period;
   for (std::size_t use = 0; use < law.by_use.size(); ++use) {
-    const auto& polynomial = law.by_use[use];
-    if (!polynomial) continue;
-    out[std::string(report::use_name(use))] = {
-        {"constant", static_cast<double>(polynomial->twice_constant) / 2},
-        {"linear", static_cast<double>(polynomial->twice_linear) / 2},
-        {"quadratic", static_cast<double>(polynomial->twice_quadratic) / 2}};
+    if (law.by_use[use]) out[std::string(report::use_name(use))] = growth_json(*law.by_use[use]);
   }
+  for (std::size_t use = 0; use < law.jumping.size(); ++use) {
+    if (law.jumping[use].tensors == 0) continue;
+    nlohmann::ordered_json rest{{"tensors", law.jumping[use].tensors},
+                                {"at", nlohmann::ordered_json::array()}};
+    for (const auto& [size, bytes] : law.jumping[use].at)
+      rest["at"].push_back({{"size", size}, {"bytes", bytes.value}});
+    out["jumping"][std::string(report::use_name(use))] = std::move(rest);
+  }
+  return out;
+}
+
+nlohmann::ordered_json laws_json(const report::MemoryReport& report) {
+  nlohmann::ordered_json out;
+  for (const report::Law& law : report.laws) out[law.variable] = law_json(law);
+  for (const report::Law& law : report.rank_laws) out[law.variable] = law_json(law);
+  nlohmann::ordered_json per_copy = nlohmann::ordered_json::array();
+  for (const report::Law& law : report.rank_laws) {
+    for (std::size_t use = 0; law.variable == "copies" && use < law.by_use.size(); ++use) {
+      if (law.by_use[use] && law.by_use[use]->shares.empty())
+        per_copy.push_back(report::use_name(use));
+    }
+  }
+  if (!per_copy.empty()) out["copies"]["per_copy"] = std::move(per_copy);
   return out;
 }
 
@@ -56,10 +94,7 @@ void print_json(const report::MemoryReport& report) {
     row["total"] = layer.total().value;
     out["by_layer"].push_back(std::move(row));
   }
-  for (const report::Law& law : report.laws) out["law"][law.variable] = law_json(law);
-  out["law"]["copies"] = {
-      {"per_copy", nlohmann::ordered_json::array(
-                       {"weights", "gradients", "optimizer", "activations", "inputs", "outputs"})}};
+  out["law"] = laws_json(report);
   out["scratch"] = nlohmann::ordered_json::array();
   for (const report::ScratchRow& row : report.scratch) {
     nlohmann::ordered_json one;
@@ -71,13 +106,63 @@ void print_json(const report::MemoryReport& report) {
   std::printf("%s\n", json_text(out, 2).c_str());
 }
 
-std::string law_text(const report::Polynomial& law, const std::string& variable) {
-  std::string out = human(Bytes(law.twice_constant / 2));
-  if (law.twice_linear != 0)
-    out += fmt::format(" + {} x {}", human(Bytes(law.twice_linear / 2)), variable);
-  if (law.twice_quadratic != 0)
-    out += fmt::format(" + {} x {}^2", human(Bytes(law.twice_quadratic / 2)), variable);
-  return out;
+// "1.00 KiB"; less than a byte where a period divides.
+std::string term(std::int64_t coefficient, std::int64_t divisor) {
+  if (coefficient % divisor == 0 || std::abs(coefficient / divisor) >= 1024)
+    return human(Bytes(coefficient / divisor));
+  return fmt::format("{:.4g} B", static_cast<double>(coefficient) / static_cast<double>(divisor));
+}
+
+std::string law_text(const report::Growth& law, const std::string& variable) {
+  const report::Polynomial& polynomial = law.polynomial;
+  std::vector<std::string> terms;
+  if (polynomial.constant != 0) terms.push_back(term(polynomial.constant, polynomial.divisor));
+  if (polynomial.linear != 0)
+    terms.push_back(term(polynomial.linear, polynomial.divisor) + " x " + variable);
+  if (polynomial.quadratic != 0)
+    terms.push_back(term(polynomial.quadratic, polynomial.divisor) + " x " + variable + "^2");
+  std::int64_t whole = 0;
+  for (const report::Share& share : law.shares) whole += share.tensors * share.whole;
+  if (whole > 0 && law.shares.front().each)
+    terms.push_back(fmt::format("{} in {} equal parts", human(Bytes(whole)), variable));
+  else if (whole > 0)
+    terms.push_back(fmt::format("{} / {}", human(Bytes(whole)), variable));
+  return terms.empty() ? "0 B" : fmt::format("{}", fmt::join(terms, " + "));
+}
+
+std::string jumping_text(const report::Jumping& jumping, bool scratch) {
+  if (jumping.tensors == 0) return "";
+  std::vector<std::string> at;
+  for (const auto& [size, bytes] : jumping.at)
+    at.push_back(fmt::format("{} at {}", human(bytes), size));
+  return fmt::format("; {} more {} jump: {}", jumping.tensors, scratch ? "operators" : "tensors",
+                     fmt::join(at, ", "));
+}
+
+void print_law(const report::Law& law, const report::MemoryReport& report) {
+  const std::string steps =
+      law.period > 1 ? fmt::format(", and any multiple of {} more or less", law.period) : "";
+  std::printf("growth with %s (here %lld%s), exact before rounding tensors to 64 bytes:\n",
+              law.variable.c_str(), static_cast<long long>(law.here), steps.c_str());
+  for (std::size_t use = 0; use < law.by_use.size(); ++use) {
+    if (!law.by_use[use] || report.by_use[use].value == 0) continue;
+    const bool scratch = use == report::kScratchUse;
+    std::printf("  %-12s %s%s\n", std::string(report::use_name(use)).c_str(),
+                law_text(*law.by_use[use], law.variable).c_str(),
+                jumping_text(law.jumping[use], scratch).c_str());
+  }
+}
+
+void print_rank_law(const report::Law& law) {
+  std::printf("one of n %s%s:\n", law.variable.c_str(),
+              law.variable == "copies"
+                  ? ", each with a batch of its own"
+                  : " (--shard optimizer,gradients,weights --bucket-bytes 25MiB)");
+  for (std::size_t use = 0; use < law.by_use.size(); ++use) {
+    if (law.by_use[use] && *law.by_use[use] != report::Growth{})
+      std::printf("  %-12s %s\n", std::string(report::use_name(use)).c_str(),
+                  law_text(*law.by_use[use], "n").c_str());
+  }
 }
 
 void print(const report::MemoryReport& report, bool layers) {
@@ -90,19 +175,8 @@ void print(const report::MemoryReport& report, bool layers) {
       "  %-12s %18s  %10s  (every tensor with memory of its own; `plimsoll plan` shows what is "
       "alive at once)\n",
       "total", grouped(report.total.value).c_str(), human(report.total).c_str());
-  for (const report::Law& law : report.laws) {
-    std::printf("growth with %s (here %lld), exact before rounding tensors to 64 bytes:\n",
-                law.variable.c_str(), static_cast<long long>(law.here));
-    for (std::size_t use = 0; use < law.by_use.size(); ++use) {
-      if (law.by_use[use] && report.by_use[use].value > 0) {
-        std::printf("  %-12s %s\n", std::string(report::use_name(use)).c_str(),
-                    law_text(*law.by_use[use], law.variable).c_str());
-      }
-    }
-  }
-  std::printf(
-      "growth with parallel copies: each copy holds weights, gradients and optimizer state again, "
-      "and the activations of its own batch\n");
+  for (const report::Law& law : report.laws) print_law(law, report);
+  for (const report::Law& law : report.rank_laws) print_rank_law(law);
   std::printf("largest kernel scratch by batch (it jumps with the algorithm):\n");
   for (const report::ScratchRow& row : report.scratch) {
     const std::string size = row.batch ? fmt::format("batch {}", *row.batch) : "as given";

@@ -86,7 +86,7 @@ constexpr std::initializer_list<const char*> kOfModels = {
     "--image",     "--frames",     "--depth", "--width",   "--layers", "--heads",
     "--experts",   "--classes",    "--vocab", "--dropout", "--loss",   "--optimizer",
     "--lr",        "--freeze",     "--untie", "--train",   "--infer",  "--weight-decay",
-    "--clip-norm", "--accumulate", "--dim",   "--dtype",   "--amp"};
+    "--clip-norm", "--accumulate", "--dim",   "--dtype",   "--amp",    "--routing-capacity"};
 constexpr std::initializer_list<const char*> kOfPlans = {
     "--budget",    "--slowdown",        "--techniques",     "--lossy",         "--order",
     "--placement", "--deadline",        "--two-ended",      "--deterministic", "--bucket",
@@ -125,6 +125,11 @@ Option bind_model_options(Command& command, api::ModelRequest& request) {
       .add_option("--dim", request.dims,
                   "NAME=SIZE of a symbolic dimension of an .onnx file; may be repeated")
       .type_name("NAME=SIZE");
+  command
+      .add_option("--routing-capacity", request.capacity,
+                  "of an .onnx file: room for what NonZero finds in a run, a number or a share of "
+                  "all there can be; what finds more gives NaN (default 100%)")
+      .type_name("N|PERCENT");
   command.add_option("--dtype", request.dtype, "of weights and activations (default fp32)")
       .type_name("fp64|fp32|fp16|bf16");
   command.add_option("--amp", request.amp, "compute in this type and keep weights in --dtype")

@@ -112,7 +112,8 @@ Action bind_plan(Command& command) {
   command
       .add_option(
           "--sizes", options->model.sizes,
-          "a plan set: one plan for every size, at the same offsets (batch=1..64 or seq=1..128)")
+          "a plan set: one plan for every size, at the same offsets (batch=1..64, seq=1..128 or "
+          "batch=1..8,seq=16..64)")
       .type_name("RANGE");
   command.add_output(
       "-o,--output", options->model.job.output,

@@ -229,30 +229,42 @@ Status figure(PlanModelOptions& options) {
   return {};
 }
 
+// A number of one option, a list of several.
+nlohmann::ordered_json size_json(const std::vector<std::int64_t>& sizes) {
+  if (sizes.size() == 1) return sizes.front();
+  return sizes;
+}
+
+const char* place_note(const api::PlannedSize& plan) {
+  if (plan.shared) return "";
+  return plan.places == "near" ? "  other steps, in free places" : "  offsets of its own";
+}
+
 Status plan_sizes(PlanModelOptions& options) {
-  PLIMSOLL_TRY(const api::SizeRange sizes, api::parse_sizes(options.sizes));
-  PLIMSOLL_TRY(const std::vector<api::PlannedSize> plans, api::plan_sizes(options.job, sizes));
+  PLIMSOLL_TRY(const api::SizeGrid grid, api::parse_sizes(options.sizes));
+  PLIMSOLL_TRY(const std::vector<api::PlannedSize> plans, api::plan_sizes(options.job, grid));
   options.job.on_better = {};  // wipes the line
   if (!options.json)
-    std::printf("%8s %18s %18s\n", sizes.option.c_str(), "arena bytes", "peak live bytes");
+    std::printf("%8s %18s %18s\n", grid.options().c_str(), "arena bytes", "peak live bytes");
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const api::PlannedSize& plan : plans) {
     if (options.json) {
-      rows.push_back({{"size", plan.size},
+      rows.push_back({{"size", size_json(plan.sizes)},
                       {"arena_bytes", plan.arena.value},
                       {"load_bytes", plan.live.value},
-                      {"shared", plan.shared}});
+                      {"shared", plan.shared},
+                      {"places", plan.places}});
     } else {
-      std::printf("%8lld %18s %18s%s\n", static_cast<long long>(plan.size),
+      std::printf("%8s %18s %18s%s\n", fmt::format("{}", fmt::join(plan.sizes, " x ")).c_str(),
                   grouped(plan.arena.value).c_str(), grouped(plan.live.value).c_str(),
-                  plan.shared ? "" : "  offsets of its own");
+                  place_note(plan));
     }
   }
   if (options.json)
     std::printf(
         "%s\n",
-        json_text(nlohmann::ordered_json{{"schema", 1}, {"option", sizes.option}, {"sizes", rows}},
-                  2)
+        json_text(
+            nlohmann::ordered_json{{"schema", 1}, {"option", grid.options()}, {"sizes", rows}}, 2)
             .c_str());
   return {};
 }

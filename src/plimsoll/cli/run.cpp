@@ -8,6 +8,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/launch_ranks.h"
@@ -214,8 +215,14 @@ void print_json(const api::RunRequest& request, const api::RunReport& report) {
     out["measured_seconds"] = api::typical_seconds(report);
     out["overflow_bytes"] = report.overflow.value;
   }
-  for (std::size_t step = 0; request.sizes && step < report.step_seconds.size(); ++step)
-    out["step_sizes"].push_back(api::size_of_step(*request.sizes, step));
+  for (std::size_t step = 0; request.sizes && step < report.step_seconds.size(); ++step) {
+    const std::vector<std::int64_t> sizes = api::sizes_of_step(*request.sizes, step);
+    if (sizes.size() == 1) {
+      out["step_sizes"].push_back(sizes.front());
+    } else {
+      out["step_sizes"].push_back(sizes);
+    }
+  }
   if (!report.encoded.empty()) add_encodings(report, out);
   if (report.first_bad_step) out["first_bad_step"] = *report.first_bad_step + 1;
   if (report.stopped) out["stopped"] = true;
@@ -316,8 +323,10 @@ void follow_steps(api::RunRequest& request) {
     std::printf("step %d  ", step + 1);
     if (sizes)
       std::printf(
-          "%s %lld  ", sizes->option.c_str(),
-          static_cast<long long>(api::size_of_step(*sizes, static_cast<std::size_t>(step))));
+          "%s %s  ", sizes->options().c_str(),
+          fmt::format("{}",
+                      fmt::join(api::sizes_of_step(*sizes, static_cast<std::size_t>(step)), " x "))
+              .c_str());
     if (loss) std::printf("loss %.6f  ", std::isnan(*loss) ? std::abs(*loss) : *loss);
     std::printf("%.1f ms\n", 1e3 * seconds);
     std::fflush(stdout);
@@ -401,7 +410,8 @@ Action bind_run(Command& command) {
   command.add_option("--steps", request.steps, "how many (default 3)").between(1, 1 << 30);
   command
       .add_option("--sizes", options->sizes,
-                  "another size every step, in one arena and without planning again: batch=1..8")
+                  "another size every step, in one arena and without planning again: batch=1..8, "
+                  "seq=16..32 or batch=1..4,seq=16..32")
       .type_name("RANGE");
   bind_rank_options(command, options->ranks,
                     "processes that train together on this machine, each on its own examples; "

@@ -6,6 +6,7 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/pack/pack.h"
 #include "plimsoll/plan/arena_ends.h"
+#include "plimsoll/plan/near_places.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -40,8 +41,9 @@ class Maker {
     make_steps();
     place_sources_and_results();
     group_buffers();
-    PLIMSOLL_RETURN_IF_ERROR(options_.like != nullptr ? take_offsets(*options_.like)
-                                                      : pack_arenas());
+    PLIMSOLL_RETURN_IF_ERROR(options_.like != nullptr   ? take_offsets(*options_.like)
+                             : options_.near != nullptr ? take_places(*options_.near)
+                                                        : pack_arenas());
     prove();
     return std::move(plan_);
   }
@@ -251,6 +253,19 @@ class Maker {
       if (buffer.arena == kDeviceArena) top = std::max(top, buffer.offset + buffer.bytes);
     }
     plan_.arenas.front().bytes = top - Offset(0);
+    return {};
+  }
+
+  Status take_places(const Plan& other) {
+    const bool one_arena = std::ranges::all_of(
+        plan_.buffers, [](const PlanBuffer& buffer) { return buffer.arena == kDeviceArena; });
+    if (!one_arena || !plan_.contiguous.empty() ||
+        !take_near_places(plan_.buffers, other, mapped_.alignment))
+      return bad_input("'{}' finds no places in the plan of the largest size", graph_.name);
+    Offset top;
+    for (const PlanBuffer& buffer : plan_.buffers)
+      top = std::max(top, buffer.offset + buffer.bytes);
+    plan_.arenas = {{"device", top - Offset(0)}};
     return {};
   }
 

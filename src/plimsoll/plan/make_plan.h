@@ -29,6 +29,8 @@ struct MakePlanOptions {
   std::vector<ValueId> pinned;  // graph values that results should name as well
   // a plan of the same steps for larger sizes, whose offsets are taken over
   const Plan* like = nullptr;
+  // a plan of other steps, whose places are taken where they are free, or there is no plan
+  const Plan* near = nullptr;
 };
 
 Result<Plan> make_plan(const ir::Graph& graph, const schedule::GraphWorkload& mapped,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/json.h"
@@ -30,13 +31,30 @@ std::optional<std::int64_t> positive(const json& number) {
   return number.get<std::int64_t>();
 }
 
-Result<PlanSetEntry> entry_of(const json& member) {
+// One number for one option, a list of as many for several.
+std::optional<std::vector<std::int64_t>> sizes_of(const json& size, std::size_t options) {
+  std::vector<std::int64_t> out;
+  const auto take = [&](const json& one) {
+    const auto number = positive(one);
+    if (number && *number > 0) out.push_back(*number);
+  };
+  if (size.is_array() && options > 1) {
+    for (const json& one : size) take(one);
+  } else if (options == 1) {
+    take(size);
+  }
+  const bool all = out.size() == options && (!size.is_array() || size.size() == options);
+  return all ? std::optional(std::move(out)) : std::nullopt;
+}
+
+Result<PlanSetEntry> entry_of(const json& member, std::size_t options) {
   if (!member.is_object()) return bad_input("a member should be {{size, file}}");
-  const auto size = positive(field(member, "size"));
+  auto sizes = sizes_of(field(member, "size"), options);
   const json& file = field(member, "file");
-  if (!size || *size == 0 || !file.is_string())
-    return bad_input("a member should be {{size, file}}, the size a positive whole number");
-  PlanSetEntry out{*size, file.get<std::string>(), std::nullopt};
+  if (!sizes || !file.is_string())
+    return bad_input(
+        "a member should be {{size, file}}, the size a positive whole number for each option");
+  PlanSetEntry out{*std::move(sizes), file.get<std::string>(), std::nullopt};
   const bool inside = out.file != "." && out.file != ".." &&
                       out.file.find('/') == std::string::npos &&
                       out.file.find('\0') == std::string::npos;
@@ -52,6 +70,23 @@ Result<PlanSetEntry> entry_of(const json& member) {
   return out;
 }
 
+// `option`, or `options`; empty where there are none, or others than batch and seq.
+std::vector<std::string> options_of(const json& index) {
+  std::vector<std::string> out;
+  const json& several = field(index, "options");
+  const auto take = [&](const json& one) {
+    if (one == "batch" || one == "seq") out.push_back(one.get<std::string>());
+  };
+  if (several.is_array()) {
+    for (const json& one : several) take(one);
+    if (out.size() != several.size()) out.clear();
+  } else {
+    take(field(index, "option"));
+  }
+  if (out.size() > 2 || (out.size() == 2 && out[0] == out[1])) out.clear();
+  return out;
+}
+
 }  // namespace
 
 Result<PlanSetIndex> parse_plan_set_index(std::string_view text) {
@@ -60,20 +95,19 @@ Result<PlanSetIndex> parse_plan_set_index(std::string_view text) {
     return bad_input("not a plan set");
   if (field(index, "schema") != kPlanSetSchema)
     return bad_input("an index of schema {} is expected", kPlanSetSchema);
-  const json& option = field(index, "option");
   const json& members = field(index, "members");
-  if ((option != "batch" && option != "seq") || !members.is_array() || members.empty())
-    return bad_input("an index has an option, batch or seq, and members");
-  PlanSetIndex out{option.get<std::string>(), {}};
+  PlanSetIndex out{options_of(index), {}};
+  if (out.options.empty() || !members.is_array() || members.empty())
+    return bad_input("an index has an option, batch or seq, or several options, and members");
   for (const json& member : members) {
-    PLIMSOLL_TRY(PlanSetEntry entry, entry_of(member));
+    PLIMSOLL_TRY(PlanSetEntry entry, entry_of(member, out.options.size()));
     out.entries.push_back(std::move(entry));
   }
   std::sort(out.entries.begin(), out.entries.end(),
-            [](const PlanSetEntry& a, const PlanSetEntry& b) { return a.size < b.size; });
+            [](const PlanSetEntry& a, const PlanSetEntry& b) { return a.sizes < b.sizes; });
   for (std::size_t i = 1; i < out.entries.size(); ++i) {
-    if (out.entries[i].size == out.entries[i - 1].size)
-      return bad_input("two members have the size {}", out.entries[i].size);
+    if (out.entries[i].sizes == out.entries[i - 1].sizes)
+      return bad_input("two members have the size {}", fmt::join(out.entries[i].sizes, " x "));
   }
   return out;
 }

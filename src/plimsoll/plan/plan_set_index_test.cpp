@@ -25,7 +25,30 @@ TEST(PlanSetIndex, MembersAreSortedBySize) {
                R"({"size": 2, "file": "a.json"})"));
   ASSERT_TRUE(index) << index.error().message;
   EXPECT_EQ(*index,
-            (PlanSetIndex{"batch", {{2, "a.json", std::nullopt}, {8, "b.json", Bytes(64)}}}));
+            (PlanSetIndex{{"batch"}, {{{2}, "a.json", std::nullopt}, {{8}, "b.json", Bytes(64)}}}));
+}
+
+TEST(PlanSetIndex, MembersOfSeveralOptionsHaveASizeForEach) {
+  const auto several = [](std::string_view options, std::string_view members) {
+    return parse_plan_set_index(
+        fmt::format(R"({{"kind": "plimsoll family", "schema": 1, "options": {}, "members": [{}]}})",
+                    options, members));
+  };
+  const std::string members =
+      R"({"size": [2, 5], "file": "b.json"}, {"size": [1, 9], "file": "a.json"})";
+  const auto index = several(R"(["batch", "seq"])", members);
+  ASSERT_TRUE(index) << index.error().message;
+  EXPECT_EQ(*index,
+            (PlanSetIndex{{"batch", "seq"},
+                          {{{1, 9}, "a.json", std::nullopt}, {{2, 5}, "b.json", std::nullopt}}}));
+  for (const char* options :
+       {"[]", R"(["batch"])", R"(["batch", "batch"])", R"(["batch", "width"])", R"(["batch", 7])",
+        R"(["batch", "seq", "seq"])", "{}"})
+    EXPECT_FALSE(several(options, members)) << options;
+  for (const char* size : {"1", "[1]", "[1, 0]", "[1, 2, 3]", R"([1, "2"])", "[]"})
+    EXPECT_FALSE(
+        several(R"(["batch", "seq"])", fmt::format(R"({{"size": {}, "file": "a"}})", size)))
+        << size;
 }
 
 TEST(PlanSetIndex, NamesThatLeadElsewhereAreRefused) {

@@ -6,16 +6,19 @@
 // memory" of `plimsoll plan` (`baseline_bytes`): the same graph, in the layouts that are run, and
 // the same rounding of tensors and scratch to kTensorAlignment.
 //
-// The law. Logical bytes are polynomials in the batch (degree one), in the sequence length (degree
-// up to two) and in the number of repeated layers (degree one). The report builds the graph at a
-// few sizes, solves for the coefficients in exact integer arithmetic, and keeps a law only if it
-// also predicts one more size to the byte. Kernel scratch jumps with the algorithm a kernel
-// chooses, so it is tabulated instead.
+// The law. Logical bytes grow with every option of a model as report/growth.h says: polynomials, at
+// steps of one or of a period, and shares. The report builds the graph at a few sizes, solves for
+// the coefficients in exact integer arithmetic, and keeps a law only if it also predicts other
+// sizes, half and twice as large among them, to the byte (report/find_law.h).
+//
+// What a kernel chooses by its operands' sizes jumps: scratch, and weights in blocks. Tensors and
+// scratch that have a law are summed in one; the others are counted and tabulated.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +28,7 @@
 #include "plimsoll/ir/graph.h"
 #include "plimsoll/ops/kernel_facts.h"
 #include "plimsoll/plan/plan.h"
+#include "plimsoll/report/growth.h"
 
 namespace plimsoll::report {
 
@@ -34,23 +38,19 @@ struct LayerBytes {
   Bytes total() const;
 };
 
-// bytes(n) = constant + linear*n + quadratic*n^2, in units of 1/2 byte for the quadratic's sake.
-struct Polynomial {
-  std::int64_t twice_constant = 0;
-  std::int64_t twice_linear = 0;
-  std::int64_t twice_quadratic = 0;
-
-  std::int64_t at(std::int64_t n) const {
-    return (twice_constant + n * (twice_linear + n * twice_quadratic)) / 2;
-  }
-  bool operator==(const Polynomial&) const = default;
+// Tensors, or operators' scratch, that no law predicts, by size.
+struct Jumping {
+  std::int64_t tensors = 0;
+  std::vector<std::pair<std::int64_t, Bytes>> at;  // size and bytes
 };
 
 struct Law {
-  std::string variable;   // "batch", "seq", "layers", or a dimension of a file
-  std::int64_t here = 0;  // its value in this model
-  // absent where no polynomial predicts
-  std::array<std::optional<Polynomial>, plan::kUseCount> by_use;
+  std::string variable;     // "batch", "width", "copies", ..., or a dimension of a file
+  std::int64_t here = 0;    // its value in this model
+  std::int64_t period = 1;  // it holds at here + k * period
+  // of everything but what jumps; absent where nothing predicts
+  std::array<std::optional<Growth>, plan::kUseCount> by_use;
+  std::array<Jumping, plan::kUseCount> jumping;
 };
 
 struct ScratchRow {
@@ -64,10 +64,12 @@ struct MemoryReport {
   Bytes total;
   std::int64_t parameters = 0;
   std::vector<LayerBytes> by_layer;
-  std::vector<Law> laws;
+  std::vector<Law> laws;       // of sizes
+  std::vector<Law> rank_laws;  // of one rank: "copies" that keep everything, "shards" of state
   std::vector<ScratchRow> scratch;
 };
 
+inline constexpr auto kScratchUse = static_cast<std::size_t>(plan::Use::kTemporary);
 // "weights", "activations", ...: what by_use is indexed by.
 std::string_view use_name(std::size_t use);
 
@@ -77,10 +79,7 @@ std::array<Bytes, plan::kUseCount> logical_bytes(const ir::Graph& graph,
                                                  const ops::KernelTable& kernels);
 std::vector<LayerBytes> bytes_by_layer(const ir::Graph& graph, const ops::KernelTable& kernels);
 
-// The law in one variable, of bytes before rounding. `build` gives the graph at a value of it: at
-// four neighbours from `here` up, or down to it where there is no larger one (a table of positions
-// that ends there).
-Result<Law> find_law(const std::string& variable, std::int64_t here,
-                     const std::function<Result<ir::Graph>(std::int64_t)>& build);
+// Every value that has bytes of its own, before rounding.
+void for_each_tensor(const ir::Graph& graph, const std::function<void(ValueId, plan::Use)>& visit);
 
 }  // namespace plimsoll::report

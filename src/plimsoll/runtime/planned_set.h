@@ -2,9 +2,10 @@
 //
 //   plans of batch 1..64 ─▶ PlannedSet ─▶ at(batch 64).step(), at(batch 17).step(), ...
 //
-// Members of a plan set lie at the same offsets (api/plan_set.h), so weights and optimizer state
-// are simply there for whichever size comes next. A member with offsets of its own gets them copied
-// on the way in, through host memory. Everything else a step needs is written in that step.
+// Weights and optimizer state of the members of a plan set lie at the same offsets
+// (api/plan_set.h), so they are simply there for whichever size comes next. Those of a member with
+// offsets of its own are copied on the way in, through host memory. Everything else a step needs is
+// written in that step.
 //
 // An executor is made the first time its size is asked for; nothing is planned, and nothing is
 // allocated in a step.

@@ -1,6 +1,8 @@
 // What an import is told, and what it gives (model/onnx_import.h).
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +14,18 @@
 #include "plimsoll/store/weight_source.h"
 
 namespace plimsoll::model {
+
+// How much of what NonZero may find there is room for; what is more makes the outputs NaN.
+struct Capacity {
+  std::optional<std::int64_t> count;
+  double share = 1;  // of all there can be, rounded up
+
+  bool is_limited() const { return count || share < 1; }
+  std::int64_t of(std::int64_t most) const {
+    if (count) return std::min(*count, most);
+    return std::min(most, static_cast<std::int64_t>(std::ceil(share * static_cast<double>(most))));
+  }
+};
 
 struct ImportOptions {
   std::optional<std::int64_t> batch;
@@ -31,6 +45,7 @@ struct ImportOptions {
   bool untie = false;
   // The arrays that `shapes` come from may hold more examples than the model takes at once.
   bool shapes_of_datasets = false;
+  Capacity capacity;
   // Exporters' patterns are put together again (layer norm, attention, ...); off to see the raw
   // import.
   bool recover_patterns = true;

@@ -8,6 +8,7 @@
 #include "plimsoll/base/log.h"
 #include "plimsoll/model/onnx/fold_batch_norm.h"
 #include "plimsoll/model/onnx/format/tensor_content.h"
+#include "plimsoll/ops/functions.h"
 #include "plimsoll/rewrite/recover.h"
 
 namespace plimsoll::model::onnx {
@@ -439,6 +440,7 @@ const FunctionFile* Importer::find_function(const NodeFile& node) const {
 
 Status Importer::convert(const std::vector<WireBytes>& nodes, Scope& scope) {
   if (scope.depth > kMostDepth) return bad_input("bodies are nested more than {} deep", kMostDepth);
+  if (options_.capacity.is_limited()) lists_in_parts_.merge(lists_in_parts(nodes));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     auto node = read_node(nodes[i]);
     if (!node) return forward(node, fmt::format("node {}", i));
@@ -568,6 +570,42 @@ TrainedInitialisers Importer::trained_initialisers() const {
   return out;
 }
 
+Status Importer::limit(std::size_t found, std::int64_t most) {
+  if (limits_.size() == kMostLimits)
+    return bad_input("more than {} lists of what NonZero finds are limited", kMostLimits);
+  limits_.emplace_back(found, most);
+  return {};
+}
+
+Result<std::vector<ops::Var>> Importer::limited(std::vector<ops::Var> outputs) {
+  if (found_.empty()) return outputs;
+  std::vector<ValueId> ids;
+  for (const ops::Var& output : outputs) ids.push_back(output.id());
+  PLIMSOLL_RETURN_IF_ERROR(check_bounded_axes(builder_.graph(), ids, found_));
+  if (limits_.empty()) return outputs;
+  // 1 where there is more than room for: (1 - 1) / (1 - 1) is NaN, (0 - 0) / (1 - 0) is zero.
+  ops::Var over;
+  for (const auto& [found, most] : limits_) {
+    const ops::Var count(&builder_, found_[found].count);
+    const ops::Var more =
+        builder_.call1("less", {ops::number(count, static_cast<double>(most)), count});
+    const ops::Var one = ops::cast(more, ir::DType::kF32);
+    over = over ? builder_.call1("maximum", {over, one}) : one;
+  }
+  const ops::Var nan = (over - over) / (ops::number(over, 1) - over);
+  bool said = false;
+  for (ops::Var& output : outputs) {
+    const ir::DType dtype = builder_.graph().value(output.id()).type.dtype;
+    if (!ir::is_float(dtype)) continue;
+    output = output + (dtype == ir::DType::kF32 ? nan : ops::cast(nan, dtype));
+    said = true;
+  }
+  if (!said)
+    return bad_input(
+        "no output could say that NonZero found more than there is room for: give no capacity");
+  return outputs;
+}
+
 Result<ImportedModel> Importer::finish(const Scope& scope) {
   builder_.set_layer("");
   std::vector<ops::Var> outputs;
@@ -577,15 +615,19 @@ Result<ImportedModel> Importer::finish(const Scope& scope) {
     const TensorId id = scope.find(value.name);
     if (!id.valid()) return bad_input("output '{}' is made by no node", value.name);
     PLIMSOLL_TRY(ops::Var var, in_graph(id));
-    // A source, or a value that is an output already, gets a value of its own.
-    const bool source = ir::is_source(builder_.graph().value(var.id()).kind);
-    if (source || !taken.insert(var.id().value).second) var = builder_.call1("identity", {var});
-    if (builder_.error()) return tl::unexpected<Error>(*builder_.error());
-    builder_.graph().value(var.id()).name = std::string(value.name);
     outputs.push_back(var);
     names.emplace_back(value.name);
   }
   if (outputs.empty()) return bad_input("the graph has no outputs");
+  PLIMSOLL_TRY(outputs, limited(std::move(outputs)));
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    // A source, or a value that is an output already, gets a value of its own.
+    ops::Var& var = outputs[o];
+    const bool source = ir::is_source(builder_.graph().value(var.id()).kind);
+    if (source || !taken.insert(var.id().value).second) var = builder_.call1("identity", {var});
+    if (builder_.error()) return tl::unexpected<Error>(*builder_.error());
+    builder_.graph().value(var.id()).name = names[o];
+  }
   build_updates();
   ImportedModel model;
   PLIMSOLL_TRY(ir::Graph graph, builder_.finish(outputs));

@@ -30,6 +30,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "plimsoll/model/onnx/bounded_axes.h"
 #include "plimsoll/model/onnx/buffers.h"
 #include "plimsoll/model/onnx/format/model_file.h"
 #include "plimsoll/model/onnx/import_options.h"
@@ -40,6 +41,7 @@ namespace plimsoll::model::onnx {
 
 inline constexpr std::int64_t kMostSteps = 200'000;
 inline constexpr int kMostDepth = 24;
+inline constexpr std::size_t kMostLimits = 4096;  // of lists that NonZero finds
 inline constexpr std::int64_t kMostFolded = 1 << 23;
 // elements of one tensor made of constants alone
 inline constexpr std::int64_t kMostMade = 1LL << 31;
@@ -140,6 +142,16 @@ class Importer {
   ops::Var filled_weight(std::string_view name, const ir::TensorType& type, double value);
   // A name no source of the graph has yet: the one given, or with a number behind.
   std::string unique(std::string_view name);
+  // For what NonZero finds in a run, under this name. A list that the file cuts into a fixed number
+  // of parts has its capacity there.
+  std::int64_t room_for(std::string_view list, std::int64_t most) const {
+    return lists_in_parts_.contains(list) ? most : options_.capacity.of(most);
+  }
+  // What NonZero finds (bounded_axes.h): places[rank, room], and how many there are.
+  void found(ops::Var places, ops::Var count) { found_.push_back({places.id(), count.id()}); }
+  std::span<const Found> all_found() const { return found_; }
+  // More of the list than this, and the outputs are NaN.
+  Status limit(std::size_t found, std::int64_t most);
   // Keeps a subgraph's initialisers alive as long as the importer.
   const GraphFile& keep(GraphFile graph) { return graphs_.emplace_back(std::move(graph)); }
 
@@ -170,6 +182,8 @@ class Importer {
   bool is_weight(const Tensor& tensor) const;
   bool looks_like_mask(const Tensor& tensor) const;
   void build_updates();
+  // The outputs, NaN where a run found more than there is room for.
+  Result<std::vector<ops::Var>> limited(std::vector<ops::Var> outputs);
   Result<ImportedModel> finish(const Scope& scope);
 
   const ModelFile& file_;
@@ -184,6 +198,9 @@ class Importer {
   std::map<std::string, std::int64_t, std::less<>> bound_;
   std::unordered_map<std::string, const FunctionFile*> functions_;
   std::vector<StateUpdate> updates_;
+  std::vector<Found> found_;
+  std::unordered_set<std::string_view> lists_in_parts_;  // names in the file
+  std::vector<std::pair<std::size_t, std::int64_t>> limits_;
   ops::Var random_counter_;
   std::int64_t seeds_ = 0;
   std::int64_t steps_ = 0;

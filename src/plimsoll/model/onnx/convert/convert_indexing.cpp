@@ -89,8 +89,44 @@ Status compress(OperatorCall& call) {
   return call.done(call.builder().call1("gather", {x, indices}, {{"axis", std::int64_t{axis}}}));
 }
 
+// Where a computed value is not zero: room for the capacity, filled up with one past the end of
+// each axis (bounded_axes.h). The place of each is the number of those before it.
+Status non_zero_in_a_run(OperatorCall& call) {
+  Builder& builder = call.builder();
+  const ir::Shape& shape = call.shape(0);
+  const std::int64_t most = shape.elements();
+  if (shape.rank() == 0 || most == 0)
+    return bad_input("a scalar, or nothing, is computed in a run");
+  const std::string_view name = call.wants(0) ? call.node().outputs[0] : std::string_view();
+  const std::int64_t room = call.importer().room_for(name, most);
+  if (room < 1) return bad_input("a capacity of {} of {} makes no sense", room, most);
+  const Var mask = reshape_to(cast_to(call.in(0), DType::kBool), {most});
+  const Var ones = cast_to(mask, DType::kI64);
+  const Var before =
+      builder.call1("cumsum", {ones}, {{"axis", std::int64_t{0}}, {"exclusive", std::int64_t{1}}});
+  const Var outside = call.constant(Array::of_integers({1}, {room}));
+  const Var place = builder.call1("where", {mask, before, outside});
+  std::vector<Var> rows;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const Var ends = builder.call1("fill", {},
+                                   {{"shape", ir::Ints{room}},
+                                    {"dtype", std::string("int64")},
+                                    {"value", std::int64_t{shape[axis]}}});
+    const Var from = reshape_to(counted(builder, dims_of(shape), axis), {most});
+    const Var list = builder.call1("scatter_elements", {ends, place, from},
+                                   {{"axis", std::int64_t{0}}, {"reduction", std::string("none")}});
+    rows.push_back(reshape_to(list, {1, room}));
+  }
+  const Var places = rows.size() == 1 ? rows.front() : concat_all(rows, 0);
+  call.importer().found(places, reduce("reduce_sum", ones, {0}, false));
+  if (room < most)
+    PLIMSOLL_RETURN_IF_ERROR(call.importer().limit(call.importer().all_found().size() - 1, room));
+  return call.done(places);
+}
+
 Status non_zero(OperatorCall& call) {
-  PLIMSOLL_TRY(const Array* x, call.must_know(0, "its input"));
+  const Array* x = call.known(0);
+  if (x == nullptr) return non_zero_in_a_run(call);
   const int rank = std::max(x->type.shape.rank(), 1);
   const auto strides = x->type.shape.strides();
   std::vector<ir::Ints> places(static_cast<std::size_t>(rank));

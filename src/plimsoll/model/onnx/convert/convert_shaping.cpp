@@ -1,6 +1,7 @@
 // Operators that move elements without looking at them.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "plimsoll/base/checked.h"
 #include "plimsoll/model/onnx/convert/building_blocks.h"
@@ -168,6 +169,26 @@ Status slice(OperatorCall& call) {
       "slice", {call.in(0)}, {{"starts", all_starts}, {"ends", all_ends}, {"steps", all_steps}}));
 }
 
+// Of a list that a run makes, the file says how long it must be: room beyond that is left out, and
+// more in it is too much.
+Status fit_to_found(OperatorCall& call, int axis, ir::Ints& sizes) {
+  const std::span<const Found> found = call.importer().all_found();
+  const std::int64_t sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  const std::int64_t room = call.shape(0)[axis];
+  // Constants are folded in a graph of their own.
+  const bool folds = &call.builder() != &call.importer().builder();
+  if (found.empty() || sum == room || folds) return {};
+  const Var x = call.in(0);
+  PLIMSOLL_TRY(const auto axes, bounded_axes(call.builder().graph(), found));
+  const BoundedAxis& bounded = axes[x.id().index()];
+  if (bounded.axis != axis) return {};
+  if (sum > room)
+    return bad_input("the file wants {} of what NonZero finds; there is room for {}", sum, room);
+  PLIMSOLL_RETURN_IF_ERROR(call.importer().limit(static_cast<std::size_t>(bounded.origin), sum));
+  sizes.push_back(room - sum);
+  return {};
+}
+
 Status split(OperatorCall& call) {
   PLIMSOLL_TRY(const int axis, normal_axis_of(call.integer("axis", 0), call.rank(0)));
   const std::int64_t n = call.shape(0)[axis];
@@ -185,9 +206,11 @@ Status split(OperatorCall& call) {
   if (static_cast<int>(sizes.size()) < call.outputs()) {
     return bad_input("has {} outputs, its sizes make {}", call.outputs(), sizes.size());
   }
+  PLIMSOLL_RETURN_IF_ERROR(fit_to_found(call, axis, sizes));
   const auto parts =
       call.builder().call("split", {call.in(0)}, {{"axis", std::int64_t{axis}}, {"sizes", sizes}});
-  for (std::size_t i = 0; i < parts.size(); ++i) call.out(static_cast<int>(i), parts[i]);
+  for (std::size_t i = 0; i < parts.size() && static_cast<int>(i) < call.outputs(); ++i)
+    call.out(static_cast<int>(i), parts[i]);
   return {};
 }
 

@@ -1,0 +1,34 @@
+// The law by which a model's bytes grow with one of its sizes.
+//
+// First a period is looked for along which all bytes of a use (activations, gradients, ...) are a
+// polynomial: at four sizes next to each other, and at a dozen others. Where there is none, what is
+// dealt out is tried (rows of experts), and then every tensor by itself: those with a law are
+// summed, the others jump.
+//
+// Cost: some dozen graphs for a size; kernels are asked for their scratch at a few of them.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "plimsoll/base/result.h"
+#include "plimsoll/report/memory_laws.h"
+
+namespace plimsoll::report {
+
+// What a law is made from: the bytes of one graph, before rounding.
+struct Sample {
+  std::array<std::int64_t, plan::kUseCount> by_use{};
+  std::array<std::map<std::string, std::int64_t>, plan::kUseCount> by_name;
+};
+
+Sample sample_of(const ir::Graph& graph, const ops::KernelTable& kernels);
+
+// The model at a size, if there is such a model; `kernels` asks for their scratch too.
+using SampleAt = std::function<Result<Sample>(std::int64_t size, bool kernels)>;
+
+Result<Law> find_law(const std::string& variable, std::int64_t here, const SampleAt& build);
+
+}  // namespace plimsoll::report
