@@ -265,6 +265,32 @@ class Errors(unittest.TestCase):
         self.refuses(2, ["model 'nothing' is neither"], "profile", "nothing", "-o", "measured.json")
         self.assertFalse((FOLDER / "measured.json").exists())
 
+    def test_times_are_those_of_this_machine_unless_counted(self):
+        cache = FOLDER / "rates"
+        shutil.rmtree(cache, ignore_errors=True)
+        kept = lambda: sorted(cache.glob("plimsoll/*.json"))
+        times = lambda *words: json.loads(run("plan", *MLP, "--budget", "100%", "--deadline", "100ms", "--json", *words, env={"XDG_CACHE_HOME": str(cache)}).stdout)
+        shipped = times("--deterministic")
+        self.assertIn("the rest estimated", shipped["profile"]["note"])
+        self.assertEqual(shipped["keep_all_seconds"], times("--device", "cpu2")["keep_all_seconds"])
+        self.assertEqual(kept(), [])  # neither asks what this machine does
+        self.assertIn("at the rates of this machine", times()["profile"]["note"])
+        rates = {"XDG_CACHE_HOME": str(cache)}
+        self.assertEqual(run("profile", env=rates).returncode, 0)
+        (file,) = kept()
+        slow = json.loads(file.read_text())
+        slow["operations_per_second"]["fp32"], slow["memory_bytes_per_second"], slow["cache"]["bytes_per_second"] = 1e9, 1e8, 1e8
+        file.write_text(json.dumps(slow))
+        self.assertIn("1 GFLOP/s in fp32, 0.1 GB/s", times()["profile"]["note"])  # kept rates are used
+        self.assertGreater(times()["keep_all_seconds"], 5 * shipped["keep_all_seconds"])
+        self.assertEqual(times("--threads", "1")["profile"]["name"], "cpu1")  # has rates of its own
+        for broken in ("{", "{}", json.dumps({**slow, "memory_bytes_per_second": 0}), json.dumps({**slow, "operations_per_second": {}})):
+            file.write_text(broken)
+            self.assertNotIn("1 GFLOP/s in fp32, 0.1 GB/s", times()["profile"]["note"])
+        for nowhere in ({"XDG_CACHE_HOME": "/proc/none"}, {"XDG_CACHE_HOME": "", "HOME": ""}):
+            done = run("plan", *MLP, env=nowhere)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_a_hint_can_be_pasted(self):
         (FOLDER / "my plans").mkdir()
         hint = run("plan", *MLP, "-o", "my plans/it's.json").stdout.splitlines()[-1].removeprefix("run it: plimsoll ")
