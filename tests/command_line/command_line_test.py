@@ -206,6 +206,9 @@ class Errors(unittest.TestCase):
                 (["--explain prints a text and writes no plan"], ["plan", "mlp", "--explain", "-o", "e.json"]),
                 (["--max-batch finds the batch; leave out --batch 4"], ["plan", *MLP, "--max-batch", "--budget", "20MB"]),
                 (["--slower is for --figure"], ["plan", "mlp", "--slower", "5"]),
+                (["--techniques swap: would change nothing", "give --budget SIZE"], ["plan", "mlp", "--techniques", "swap"]),
+                (["--swap-file .: nothing is swapped without a limit"], ["plan", "mlp", "--swap-file", "."]),
+                (["--techniques inplace,split: would change nothing"], ["run", "mlp", "--techniques", "inplace,split"]),
                 (["--batch is for a model, and --dag dag.json"], ["plan", "--dag", "dag.json", "--batch", "3"]),
                 (["--max-batch is for a model"], ["plan", "--dag", "dag.json", "--max-batch", "--budget", "80%"]),
                 (["--device is for a model"], ["plan", "--dag", "dag.json", "--device", "h200"]),
@@ -222,6 +225,7 @@ class Errors(unittest.TestCase):
             with self.subTest(arguments):
                 self.refuses(2, words, *arguments)
         self.assertEqual(run("diff", "decided.json", *MLP).returncode, 0)  # the model is planned with them
+        self.assertEqual(run("plan", *MLP, "--techniques", "inplace,share").returncode, 0)  # leaves out what is free
 
     def test_what_is_read_is_not_overwritten(self):
         self.assertEqual(run("plan", *MLP, "-o", "kept.json").returncode, 0)
@@ -339,7 +343,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(run("exec", "--", "sh", "-c", "exit 0", "--json").stdout, "")  # the program's own word
 
     def test_options_still_have_their_older_names_but_nobody_tells(self):
-        for verb, old, new, value in (("plan", "--remedies", "--techniques", "recompute"), ("plan", "--strategy", "--checkpointing", "sqrt"), ("run", "--strategy", "--executor", "on-demand")):
+        for verb, old, new, value in (("plan", "--remedies", "--techniques", "share"), ("plan", "--strategy", "--checkpointing", "sqrt"), ("run", "--strategy", "--executor", "on-demand")):
             for name in (old, new):
                 self.assertEqual(run(verb, *MLP, name, value, "--json").returncode, 0, (verb, name))
             shown = run(verb, "--help").stdout

@@ -20,9 +20,37 @@ std::vector<std::string> with_lossy_values(std::vector<std::string> arguments) {
   return arguments;
 }
 
-void bind_plan_options(Command& command, api::PlanRequest& texts, api::ModelRequest& model) {
+namespace {
+
+// Techniques that give up time are used where there is a budget, or another limit.
+Status refuse_idle_techniques(const Command& command, const api::PlanRequest& texts,
+                              const std::string& model) {
+  if (!texts.budget.empty() || !texts.slowdown.empty()) return {};
+  if (model.empty() || model.ends_with(".json")) return {};  // of a plan they are refused anyway
+  for (const char* limit :
+       {"--sweep", "--max-batch", "--figure", "--checkpointing", "--sizes", "--capacity"}) {
+    if (command.has(limit)) return {};
+  }
+  if (!texts.swap_file.empty())
+    return fail(ErrorCode::kUsage,
+                "--swap-file {}: nothing is swapped without a limit; give --budget SIZE too",
+                texts.swap_file);
+  if (texts.techniques.empty()) return {};
+  PLIMSOLL_TRY(const bool gives_up_time, api::give_up_time(texts.techniques));
+  if (!gives_up_time) return {};
+  return fail(ErrorCode::kUsage,
+              "--techniques {}: would change nothing, because there is memory enough without them; "
+              "give --budget SIZE or --slowdown PERCENT too",
+              texts.techniques);
+}
+
+}  // namespace
+
+void bind_plan_options(Command& command, api::PlanRequest& texts, api::ModelRequest& model,
+                       bool has_limit) {
   constexpr const char* kGroup = "Planning";
-  command.before([&texts, &model]() -> Status {
+  command.before([&command, &texts, &model, has_limit]() -> Status {
+    if (!has_limit) PLIMSOLL_RETURN_IF_ERROR(refuse_idle_techniques(command, texts, model.model));
     if (!texts.deterministic) model.machine_rates = api::rates_of_this_machine();
     if (texts.budget != "auto") return {};
     PLIMSOLL_TRY(const api::AutoBudget found, api::auto_budget(texts.device));

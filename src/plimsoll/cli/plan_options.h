@@ -15,7 +15,9 @@ namespace plimsoll::cli {
 std::vector<std::string> with_lossy_values(std::vector<std::string> arguments);
 
 // Into `request`, which must outlive the parsing. Plans of `model` are made with the rates of this
-// machine, but for deterministic ones.
-void bind_plan_options(Command& command, api::PlanRequest& request, api::ModelRequest& model);
+// machine, but for deterministic ones. Without `has_limit` techniques that give up time are refused
+// where no option limits the memory.
+void bind_plan_options(Command& command, api::PlanRequest& request, api::ModelRequest& model,
+                       bool has_limit = false);
 
 }  // namespace plimsoll::cli
