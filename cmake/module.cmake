@@ -78,10 +78,13 @@ function(plimsoll_test_labels name program)
   endif()
 endfunction()
 
-# At the end of a folder that has tests. Under ThreadSanitizer they run with one OpenMP thread, and so do the programs
+# At the end of a folder that has tests: what they have in common. Under ThreadSanitizer they run with one OpenMP thread, and so do the programs
 # that they start: libgomp is built without it.
 function(plimsoll_tests_end)
   get_property(tests DIRECTORY PROPERTY TESTS)
+  if(tests)  # rates of the machine are not kept in the user's folder
+    set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test_cache)
+  endif()
   if(tests AND PLIMSOLL_SANITIZE MATCHES thread)
     set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT
       OMP_NUM_THREADS=1 "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")

@@ -206,6 +206,9 @@ class Errors(unittest.TestCase):
                 (["--explain prints a text and writes no plan"], ["plan", "mlp", "--explain", "-o", "e.json"]),
                 (["--max-batch finds the batch; leave out --batch 4"], ["plan", *MLP, "--max-batch", "--budget", "20MB"]),
                 (["--slower is for --figure"], ["plan", "mlp", "--slower", "5"]),
+                (["--techniques swap: would change nothing", "give --budget SIZE"], ["plan", "mlp", "--techniques", "swap"]),
+                (["--swap-file .: nothing is swapped without a limit"], ["plan", "mlp", "--swap-file", "."]),
+                (["--techniques inplace,split: would change nothing"], ["run", "mlp", "--techniques", "inplace,split"]),
                 (["--batch is for a model, and --dag dag.json"], ["plan", "--dag", "dag.json", "--batch", "3"]),
                 (["--max-batch is for a model"], ["plan", "--dag", "dag.json", "--max-batch", "--budget", "80%"]),
                 (["--device is for a model"], ["plan", "--dag", "dag.json", "--device", "h200"]),
@@ -222,6 +225,7 @@ class Errors(unittest.TestCase):
             with self.subTest(arguments):
                 self.refuses(2, words, *arguments)
         self.assertEqual(run("diff", "decided.json", *MLP).returncode, 0)  # the model is planned with them
+        self.assertEqual(run("plan", *MLP, "--techniques", "inplace,share").returncode, 0)  # leaves out what is free
 
     def test_what_is_read_is_not_overwritten(self):
         self.assertEqual(run("plan", *MLP, "-o", "kept.json").returncode, 0)
@@ -264,6 +268,32 @@ class Errors(unittest.TestCase):
     def test_a_model_that_is_none_is_said_before_the_machine_is_measured(self):
         self.refuses(2, ["model 'nothing' is neither"], "profile", "nothing", "-o", "measured.json")
         self.assertFalse((FOLDER / "measured.json").exists())
+
+    def test_times_are_those_of_this_machine_unless_counted(self):
+        cache = FOLDER / "rates"
+        shutil.rmtree(cache, ignore_errors=True)
+        kept = lambda: sorted(cache.glob("plimsoll/*.json"))
+        times = lambda *words: json.loads(run("plan", *MLP, "--budget", "100%", "--deadline", "100ms", "--json", *words, env={"XDG_CACHE_HOME": str(cache)}).stdout)
+        shipped = times("--deterministic")
+        self.assertIn("the rest estimated", shipped["profile"]["note"])
+        self.assertEqual(shipped["keep_all_seconds"], times("--device", "cpu2")["keep_all_seconds"])
+        self.assertEqual(kept(), [])  # neither asks what this machine does
+        self.assertIn("at the rates of this machine", times()["profile"]["note"])
+        rates = {"XDG_CACHE_HOME": str(cache)}
+        self.assertEqual(run("profile", env=rates).returncode, 0)
+        (file,) = kept()
+        slow = json.loads(file.read_text())
+        slow["operations_per_second"]["fp32"], slow["memory_bytes_per_second"], slow["cache"]["bytes_per_second"] = 1e9, 1e8, 1e8
+        file.write_text(json.dumps(slow))
+        self.assertIn("1 GFLOP/s in fp32, 0.1 GB/s", times()["profile"]["note"])  # kept rates are used
+        self.assertGreater(times()["keep_all_seconds"], 5 * shipped["keep_all_seconds"])
+        self.assertEqual(times("--threads", "1")["profile"]["name"], "cpu1")  # has rates of its own
+        for broken in ("{", "{}", json.dumps({**slow, "memory_bytes_per_second": 0}), json.dumps({**slow, "operations_per_second": {}})):
+            file.write_text(broken)
+            self.assertNotIn("1 GFLOP/s in fp32, 0.1 GB/s", times()["profile"]["note"])
+        for nowhere in ({"XDG_CACHE_HOME": "/proc/none"}, {"XDG_CACHE_HOME": "", "HOME": ""}):
+            done = run("plan", *MLP, env=nowhere)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_hint_can_be_pasted(self):
         (FOLDER / "my plans").mkdir()
@@ -313,7 +343,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(run("exec", "--", "sh", "-c", "exit 0", "--json").stdout, "")  # the program's own word
 
     def test_options_still_have_their_older_names_but_nobody_tells(self):
-        for verb, old, new, value in (("plan", "--remedies", "--techniques", "recompute"), ("plan", "--strategy", "--checkpointing", "sqrt"), ("run", "--strategy", "--executor", "on-demand")):
+        for verb, old, new, value in (("plan", "--remedies", "--techniques", "share"), ("plan", "--strategy", "--checkpointing", "sqrt"), ("run", "--strategy", "--executor", "on-demand")):
             for name in (old, new):
                 self.assertEqual(run(verb, *MLP, name, value, "--json").returncode, 0, (verb, name))
             shown = run(verb, "--help").stdout

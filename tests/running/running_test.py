@@ -89,6 +89,12 @@ class PlansKnowTheirWeights(Running):
             self.done("run", "p.json", "--inputs", "in.npz", "--outputs", "out.npz")
             self.assert_close("out.npz", expected)
 
+    def test_a_file_that_runs_on_synthetic_data_says_so(self):
+        self.copy("resnet.script")
+        self.assertIn("on synthetic data", self.done("run", "m.onnx", "--batch", 2).stdout)
+        for asked in (["--random"], ["--inputs", "in.npz"]):
+            self.assertNotIn("on synthetic data", self.done("run", "m.onnx", "--batch", 2, *asked).stdout)
+
     def test_training_from_a_plan_begins_where_training_from_the_file_does(self):
         self.copy("convnext.script")
         how = ["--train", "--loss", "cross-entropy", "--batch", 2]

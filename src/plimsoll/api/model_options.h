@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/model/sizes.h"
+#include "plimsoll/schedule/device_profile.h"
 
 namespace plimsoll::api {
 
@@ -31,6 +33,8 @@ struct ModelRequest {
   bool tf32 = false;  // products of fp32 on a card round their operands to TF32
   std::uint64_t seed = 1;
   int threads = 0;  // 0: all cores
+  // Of the machine that plans for itself (machine_profile.h); absent: those of the shipped profile.
+  std::function<Result<schedule::DeviceProfile>(int threads)> machine_rates;
 
   std::string optimizer = "adamw";
   std::optional<double> learning_rate;  // absent: the optimizer's (autodiff/training.h)

@@ -8,6 +8,7 @@
 #include "plimsoll/api/encoded_weights.h"
 #include "plimsoll/api/fit_to_backend.h"
 #include "plimsoll/api/graph_planner.h"
+#include "plimsoll/api/machine_profile.h"
 #include "plimsoll/api/pipeline_device.h"
 #include "plimsoll/api/run_device.h"
 #include "plimsoll/api/share_among_ranks.h"
@@ -133,6 +134,7 @@ Result<bool> is_hopeless(const Pipeline& p) {
 // What operators take on the device: known for a name, timed now for `measured` and for a card.
 Result<schedule::DeviceProfile> profile_of(Pipeline& p, int threads) {
   if (on_card(p)) return profile_of_card(p);
+  if (p.device == "cpu") return profile_of_cpu(p.measure ? p.request : ModelRequest{});
   if (p.device != kMeasured) return profile_named(p);
   // A budget that is too small is too small whatever operators take; the planner says why.
   PLIMSOLL_TRY(p.profile, profile::find_profile("cpu"));

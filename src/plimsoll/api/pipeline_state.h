@@ -31,13 +31,13 @@ struct Pipeline {
   // What is asked for.
   ModelRequest request;
   // `measured` (this machine, timed now, operator by operator), cpu (the shipped profile of such a
-  // machine), cuda or cuda:N (a card of this machine, timed now), another shipped profile's name,
-  // or a profile file.
+  // machine, at this one's rates where request.machine_rates knows them), cuda or cuda:N (a card of
+  // this machine, timed now), another shipped profile's name, or a profile file.
   std::string device = "cpu";
   // Where kernels come from and steps run; absent: opened when it is needed, as `device` says.
   std::shared_ptr<kernels::Backend> backend;
   Ranks ranks;             // that train together
-  bool measure = true;     // a card's operators; else the times of a shipped profile stand in
+  bool measure = true;     // what the device takes; else the times of a shipped profile stand in
   PlanOptions planning;    // kernels and costs are filled in from what was prepared
   bool own_costs = false;  // unless they are the caller's
   bool on_demand = false;  // run without a plan, one allocation at a time

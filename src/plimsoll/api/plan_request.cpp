@@ -80,6 +80,13 @@ Status read_techniques(std::string_view text, plan::PlanOptions& out) {
   return {};
 }
 
+Result<bool> give_up_time(std::string_view techniques) {
+  plan::PlanOptions read;
+  PLIMSOLL_RETURN_IF_ERROR(read_techniques(techniques, read));
+  const auto& used = read.remedies;
+  return used.recompute || used.swap || used.encode || used.split;
+}
+
 static Result<plan::PlacementChoice> parse_placement(const std::string& text) {
   for (const plan::PlacementChoice choice :
        {plan::PlacementChoice::kHome, plan::PlacementChoice::kGreedy,

@@ -48,6 +48,8 @@ Result<plan::PlanOptions> plan_options(const PlanRequest& request);
 // The parts that a DAG's options have too. "inplace,share,recompute": the last three imply the
 // first two.
 Status read_techniques(std::string_view text, plan::PlanOptions& out);
+// Whether one of them takes time, so that it is used only where memory is short.
+Result<bool> give_up_time(std::string_view techniques);
 Result<std::optional<double>> parse_slowdown(const PlanRequest& request);
 Result<schedule::OrderChoice> parse_order(const std::string& text);
 

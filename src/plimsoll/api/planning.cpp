@@ -100,6 +100,7 @@ Result<PlanAnswer> plan_once(const PlanJob& job) {
   out.plan = report_of(p.planned);
   out.plan.interrupted = was_stopped(job);
   out.profile = p.profile.name;
+  out.profile_note = p.profile.note;
   return out;
 }
 
@@ -194,6 +195,7 @@ Result<CheckReport> check_model_or_plan(const ModelRequest& model, const PlanReq
   } else {
     p.request = model;
     p.device = planning.device;
+    p.measure = !planning.budget.empty() || !planning.slowdown.empty();
     PLIMSOLL_TRY(p.planning, plan_options(planning));
     PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPlanned));
   }

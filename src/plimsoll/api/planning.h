@@ -32,7 +32,8 @@ struct PlanJob {
 
 struct PlanAnswer {
   PlanReport plan;
-  std::string profile;  // whose times they are
+  std::string profile;       // whose times they are
+  std::string profile_note;  // and what is behind them
   // The largest, where that was asked, and what is known of the next one (largest_batch.h).
   std::int64_t batch = 0;
   std::string next_batch;                    // "proven", "not_found", "deadline", "interrupted"

@@ -4,6 +4,7 @@
 #include "plimsoll/api/pipeline_device.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/threads.h"
+#include "plimsoll/profile/machine_rates.h"
 #include "plimsoll/profile/measure_on_device.h"
 #include "plimsoll/profile/measure_operators.h"
 #include "plimsoll/profile/profile_machine.h"
@@ -30,6 +31,7 @@ Result<ProfileReport> profile_model(const ProfileRequest& request) {
   if (!request.model.model.empty()) PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
   if (p.backend->device().computes_on_host()) {
     PLIMSOLL_TRY(out.profile, profile::profile_machine(how));
+    profile::keep_rates({how.threads, profile::rates_folder()}, out.profile);
   } else {
     PLIMSOLL_TRY(out.profile, profile::profile_device(*p.backend, request.on_progress));
   }

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "plimsoll/api/file_kind.h"
+#include "plimsoll/api/machine_profile.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
@@ -130,7 +131,11 @@ Result<Subject> read_subject(const std::string& name, const SubjectOptions& opti
       if (options.diagnose) out.diagnosis = report::diagnose(out.timeline, *trace);
     }
   }
-  PLIMSOLL_TRY(out.profile, profile::find_profile(options.planning.device));
+  if (options.planning.device == "cpu" && out.plan) {
+    PLIMSOLL_TRY(out.profile, profile_of_cpu(options.model));
+  } else {
+    PLIMSOLL_TRY(out.profile, profile::find_profile(options.planning.device));
+  }
   return out;
 }
 

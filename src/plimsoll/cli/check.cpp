@@ -83,7 +83,7 @@ Action bind_check(Command& command) {
   auto options = std::make_shared<CheckOptions>();
   bind_model_options(command, options->request)
       .description("a plan, a schedule of `plan --dag`, or a model to plan on the spot");
-  bind_plan_options(command, options->planning);
+  bind_plan_options(command, options->planning, options->request);
   bind_tf32(command, options->request);
   command.add_option("--max-peak", options->max_peak, "exit 4 when the peak is above this: 2GiB")
       .type_name("SIZE");

@@ -117,7 +117,7 @@ Action bind_diff(Command& command) {
   bind_model_options(command, options->subject.model)
       .description("before: a plan, a trace, a snapshot or a model");
   command.add_option("AFTER", options->after, "after: the same").required();
-  bind_plan_options(command, options->subject.planning);
+  bind_plan_options(command, options->subject.planning, options->subject.model);
   command.add_output("-o,--output", options->files.html, "write the comparison as a report too");
   command
       .add_option("--threshold", options->threshold, "exit 4 when the peak grew by more: 1%, 64MiB")

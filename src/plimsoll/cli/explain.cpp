@@ -111,7 +111,7 @@ Action bind_explain(Command& command) {
       .description(
           "a plan, a schedule of `plan --dag`, a trace, a snapshot, or a model to plan on the "
           "spot");
-  bind_plan_options(command, options->subject.planning);
+  bind_plan_options(command, options->subject.planning, options->subject.model);
   command.add_option("--at", options->at, "peak (default) or the number of a step")
       .type_name("peak|STEP");
   command

@@ -90,7 +90,7 @@ Action bind_oversubscribe(Command& command) {
   auto options = std::make_shared<OversubscribeOptions>();
   api::OversubscribeRequest& request = options->request;
   bind_model_options(command, request.model);
-  bind_plan_options(command, request.planning);
+  bind_plan_options(command, request.planning, request.model, true);
   bind_tf32(command, request.model);
   command
       .add_option("--factors", request.factors,

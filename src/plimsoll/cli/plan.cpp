@@ -70,7 +70,7 @@ Status refuse_options_of_models(const api::PlanDagRequest& dag, const Command& c
 Action bind_plan(Command& command) {
   auto options = std::make_shared<PlanOptions>();
   Option model = bind_model_options(command, options->model.job.model).required(false);
-  bind_plan_options(command, options->model.job.planning);
+  bind_plan_options(command, options->model.job.planning, options->model.job.model);
   bind_tf32(command, options->model.job.model);
   bind_encoded_weights(command, options->model.job.model);
   command

@@ -284,13 +284,17 @@ Status plan_once(PlanModelOptions& options, const Command& command) {
   progress_line("");
   const api::PlanReport& plan = answer.plan;
   if (options.json) {
-    std::printf("%s\n", api::to_json(plan).c_str());
+    const auto times = [&](nlohmann::ordered_json& out) {
+      out["profile"] = {{"name", answer.profile}, {"note", answer.profile_note}};
+    };
+    std::printf("%s\n", api::to_json(plan, times).c_str());
     return {};
   }
   print(plan);
   std::printf("times of '%s': %lld operators measured, %lld estimated\n", answer.profile.c_str(),
               static_cast<long long>(plan.measured_operators),
               static_cast<long long>(plan.estimated_operators));
+  if (plan.estimated_operators > 0) std::printf("  %s\n", answer.profile_note.c_str());
   if (const api::LayoutConversions& some = plan.conversions; some.count > 0) {
     std::printf(
         "%lld conversions between layouts: %s, %.3g ms a step (%.1f %% of its computations)\n",

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include "plimsoll/api/auto_budget.h"
+#include "plimsoll/api/machine_profile.h"
 
 namespace plimsoll::cli {
+
 std::vector<std::string> with_lossy_values(std::vector<std::string> arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--") break;
@@ -18,9 +20,38 @@ std::vector<std::string> with_lossy_values(std::vector<std::string> arguments) {
   return arguments;
 }
 
-void bind_plan_options(Command& command, api::PlanRequest& texts) {
+namespace {
+
+// Techniques that give up time are used where there is a budget, or another limit.
+Status refuse_idle_techniques(const Command& command, const api::PlanRequest& texts,
+                              const std::string& model) {
+  if (!texts.budget.empty() || !texts.slowdown.empty()) return {};
+  if (model.empty() || model.ends_with(".json")) return {};  // of a plan they are refused anyway
+  for (const char* limit :
+       {"--sweep", "--max-batch", "--figure", "--checkpointing", "--sizes", "--capacity"}) {
+    if (command.has(limit)) return {};
+  }
+  if (!texts.swap_file.empty())
+    return fail(ErrorCode::kUsage,
+                "--swap-file {}: nothing is swapped without a limit; give --budget SIZE too",
+                texts.swap_file);
+  if (texts.techniques.empty()) return {};
+  PLIMSOLL_TRY(const bool gives_up_time, api::give_up_time(texts.techniques));
+  if (!gives_up_time) return {};
+  return fail(ErrorCode::kUsage,
+              "--techniques {}: would change nothing, because there is memory enough without them; "
+              "give --budget SIZE or --slowdown PERCENT too",
+              texts.techniques);
+}
+
+}  // namespace
+
+void bind_plan_options(Command& command, api::PlanRequest& texts, api::ModelRequest& model,
+                       bool has_limit) {
   constexpr const char* kGroup = "Planning";
-  command.before([&texts]() -> Status {
+  command.before([&command, &texts, &model, has_limit]() -> Status {
+    if (!has_limit) PLIMSOLL_RETURN_IF_ERROR(refuse_idle_techniques(command, texts, model.model));
+    if (!texts.deterministic) model.machine_rates = api::rates_of_this_machine();
     if (texts.budget != "auto") return {};
     PLIMSOLL_TRY(const api::AutoBudget found, api::auto_budget(texts.device));
     std::fprintf(stderr, "budget %s\n", found.reason.c_str());
@@ -44,7 +75,7 @@ void bind_plan_options(Command& command, api::PlanRequest& texts) {
       .add_option(
           "--techniques,--remedies", texts.techniques,
           "memory techniques, a comma list of inplace, share, recompute, swap, encode, all of "
-          "these, and split (default: recompute with a budget); also called --remedies")
+          "these, and split (default: recompute with a budget)")
       .type_name("LIST")
       .group(kGroup);
   command
@@ -68,8 +99,10 @@ void bind_plan_options(Command& command, api::PlanRequest& texts) {
       .type_name("TIME")
       .group(kGroup);
   command
-      .add_flag("--deterministic", texts.deterministic,
-                "count work instead of seconds; monotone in the budget")
+      .add_flag(
+          "--deterministic", texts.deterministic,
+          "count work instead of seconds, with the times of the shipped profile instead of this "
+          "machine's; monotone in the budget")
       .group(kGroup);
   command
       .add_flag("--two-ended", texts.two_ended,
@@ -91,9 +124,9 @@ void bind_plan_options(Command& command, api::PlanRequest& texts) {
   command
       .add_option(
           "--device", texts.device,
-          "whose times and memory to plan for; measured: this machine, timed first; cuda: a "
-          "card of this machine, which run then runs on (default cpu; run --budget: "
-          "measured)")
+          "whose times and memory to plan for; cpu: operators as cpu2 ships them, at the rates of "
+          "this machine; measured: this machine, each operator timed first; cuda: a card of this "
+          "machine, which run then runs on (default cpu; run --budget: measured)")
       .type_name("cpu|cuda[:N]|h200|measured|FILE")
       .group(kGroup);
   command

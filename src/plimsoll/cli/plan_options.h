@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/api/model_options.h"
 #include "plimsoll/api/plan_request.h"
 #include "plimsoll/cli/command.h"
 
@@ -13,7 +14,10 @@ namespace plimsoll::cli {
 // made plain before it reads them: `--lossy` is followed by forms or becomes --lossy=default.
 std::vector<std::string> with_lossy_values(std::vector<std::string> arguments);
 
-// Into `request`, which must outlive the parsing.
-void bind_plan_options(Command& command, api::PlanRequest& request);
+// Into `request`, which must outlive the parsing. Plans of `model` are made with the rates of this
+// machine, but for deterministic ones. Without `has_limit` techniques that give up time are refused
+// where no option limits the memory.
+void bind_plan_options(Command& command, api::PlanRequest& request, api::ModelRequest& model,
+                       bool has_limit = false);
 
 }  // namespace plimsoll::cli

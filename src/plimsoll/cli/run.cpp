@@ -250,6 +250,12 @@ void print_json(const api::RunRequest& request, const api::RunReport& report) {
   std::printf("%s\n", json_text(out, 2).c_str());
 }
 
+// Nobody asked for it, and a model of one's own has data of one's own.
+bool runs_file_on_synthetic_data(const api::RunRequest& request) {
+  return request.model.model.ends_with(".onnx") && !request.random &&
+         request.model.inputs.empty() && request.files.data.empty();
+}
+
 void print_table(const api::RunRequest& request, const api::RunReport& report) {
   if (report.data_set) {
     std::printf(
@@ -264,6 +270,8 @@ void print_table(const api::RunRequest& request, const api::RunReport& report) {
                 request.files.save.empty() ? "" : ", saved to ", request.files.save.c_str());
   }
   if (request.find_nan) std::printf("no NaN and no infinity in any result\n");
+  if (runs_file_on_synthetic_data(request))
+    std::printf("on synthetic data; --inputs FILE.npz or, in training, --data FILE.npz is yours\n");
   std::printf("peak %s (%s bytes", human(report.peak).c_str(), grouped(report.peak.value).c_str());
   if (report.measured) {
     std::printf(" measured: %s touched in the arena, %s outside it)",
@@ -405,7 +413,7 @@ Action bind_run(Command& command) {
   auto options = std::make_shared<RunOptions>();
   api::RunRequest& request = options->request;
   bind_model_options(command, request.model);
-  bind_plan_options(command, request.planning);
+  bind_plan_options(command, request.planning, request.model);
   bind_tf32(command, request.model);
   command.add_option("--steps", request.steps, "how many (default 3)").between(1, 1 << 30);
   command

@@ -106,7 +106,7 @@ Action bind_view(Command& command) {
   command.add_option(
       "MORE", options->more,
       "more files: the trace of a plan's run, an older plan, a sweep, traces of other ranks");
-  bind_plan_options(command, options->subject.planning);
+  bind_plan_options(command, options->subject.planning, options->subject.model);
   command.add_output("-o,--output", options->files.html, "the report (default report.html)");
   command.add_output("--svg", options->files.svg, "the timeline (of a sweep: the curve) as SVG");
   command.add_output("--png", options->files.png, "the same as PNG");

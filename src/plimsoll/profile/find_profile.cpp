@@ -14,7 +14,8 @@ Result<schedule::DeviceProfile> find_profile(const std::string& device) {
     if (!profile) return forward(profile, device);
     return profile;
   }
-  return fail(ErrorCode::kUsage, "device '{}': expects {} or a profile file ending in .json",
+  return fail(ErrorCode::kUsage,
+              "device '{}': expects cpu, measured, cuda, {} or a profile file ending in .json",
               device, fmt::join(schedule::shipped_profile_names(), ", "));
 }
 

@@ -1,7 +1,9 @@
 #include "plimsoll/profile/measure_operators.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "plimsoll/base/checked.h"
@@ -24,6 +26,10 @@ constexpr std::int64_t kInCaches = 8 << 20;  // what was touched so few bytes ag
 constexpr int kFewestRuns = 3;
 constexpr int kMostRuns = 15;
 constexpr double kEnoughSeconds = 0.05;  // for one signature
+constexpr int kFewestFastRuns = 12;
+constexpr int kMostFastRuns = 300;
+constexpr double kAgreement = 1.03;  // the third fastest run over the fastest
+constexpr double kMostFastSeconds = 0.2;
 
 std::int64_t padded(Bytes bytes) {
   return round_up(std::max<std::int64_t>(bytes.value, 1), kernels::kAlignment);
@@ -168,15 +174,12 @@ class Region {
 
   // The median: a run that was interrupted by another program says nothing about the operator.
   double measure(Bench& bench) const {
-    const std::int64_t places =
-        std::clamp<std::int64_t>(arena_.size().value / bench.bytes(), 1, kMostPlaces);
-    for (std::int64_t place = 0; place < places; ++place) bench.fill(at(bench, place));
-    bench.run(at(bench, 0), at(bench, 0));
+    const std::int64_t places = filled_places(bench);
     std::vector<double> runs;
     double seconds = 0;
     while (std::ssize(runs) < kMostRuns &&
            (std::ssize(runs) < kFewestRuns || seconds < kEnoughSeconds)) {
-      runs.push_back(bench.run(at(bench, 0), at(bench, (std::ssize(runs) + 1) % places)));
+      runs.push_back(next_run(bench, places, std::ssize(runs)));
       seconds += runs.back();
     }
     const auto middle = runs.begin() + std::ssize(runs) / 2;
@@ -184,8 +187,36 @@ class Region {
     return std::max(*middle, 1e-9);
   }
 
+  // Until the fastest ones agree: beside other programs few runs have all cores to themselves.
+  double fastest(Bench& bench) const {
+    const std::int64_t places = filled_places(bench);
+    std::array<double, 3> best;  // ascending
+    best.fill(std::numeric_limits<double>::infinity());
+    double seconds = 0;
+    for (int run = 0; run < kMostFastRuns && seconds < kMostFastSeconds; ++run) {
+      const double one = next_run(bench, places, run);
+      seconds += one;
+      best.back() = std::min(best.back(), one);
+      std::sort(best.begin(), best.end());
+      if (run >= kFewestFastRuns && best.back() <= kAgreement * best.front()) break;
+    }
+    return std::max(best.front(), 1e-9);
+  }
+
  private:
   explicit Region(device::CpuArena arena) : arena_(std::move(arena)) {}
+
+  // How many operands lie in the region, each of them read once.
+  std::int64_t filled_places(Bench& bench) const {
+    const std::int64_t places =
+        std::clamp<std::int64_t>(arena_.size().value / bench.bytes(), 1, kMostPlaces);
+    for (std::int64_t place = 0; place < places; ++place) bench.fill(at(bench, place));
+    bench.run(at(bench, 0), at(bench, 0));
+    return places;
+  }
+  double next_run(Bench& bench, std::int64_t places, std::int64_t run) const {
+    return bench.run(at(bench, 0), at(bench, (run + 1) % places));
+  }
   std::byte* at(const Bench& bench, std::int64_t place) const {
     return arena_.data() + place * bench.bytes();
   }
@@ -223,7 +254,8 @@ Status measure_operators(const ir::Graph& graph, const MeasureOptions& options,
   std::size_t done = 0;
   for (const auto& [signature, node] : signatures) {
     if (options.on_progress) options.on_progress(done, signatures.size());
-    profile.measured[signature] = region.measure(benches[done++]);
+    Bench& bench = benches[done++];
+    profile.measured[signature] = options.fastest ? region.fastest(bench) : region.measure(bench);
   }
   return {};
 }

@@ -16,6 +16,9 @@ struct MeasureOptions {
   // launching costs what it costs in a step.
   kernels::Backend* backend = nullptr;
   bool only_new = false;  // leave out what the profile knows already
+  // On the CPU the fastest of the runs instead of their median: what the machine can do, whatever
+  // else it does meanwhile.
+  bool fastest = false;
 };
 
 }  // namespace plimsoll::profile

@@ -22,7 +22,8 @@
 namespace plimsoll::profile {
 namespace {
 
-constexpr std::int64_t kMatrix = 1536;
+constexpr std::int64_t kMatrix = 512;  // a run of less than a slice of the scheduler
+constexpr std::int64_t kTaxed = 1536;  // of many slices
 constexpr std::int64_t kMap = 64 << 20;
 constexpr std::int64_t kHeld = 3 << 19;  // in the second-level caches of two small cores
 constexpr std::int64_t kPage = 4096;
@@ -37,9 +38,12 @@ Result<ir::Graph> graph_of(std::string_view op, const std::vector<ir::TensorType
   return builder.finish({builder.call1(op, inputs)});
 }
 
-Result<double> seconds_of(const ir::Graph& graph, int threads) {
+Result<double> seconds_of(const ir::Graph& graph, int threads, bool fastest = true) {
   schedule::DeviceProfile only;
-  PLIMSOLL_RETURN_IF_ERROR(measure_operators(graph, {threads, {}}, only));
+  MeasureOptions how;
+  how.threads = threads;
+  how.fastest = fastest;
+  PLIMSOLL_RETURN_IF_ERROR(measure_operators(graph, how, only));
   return only.measured.begin()->second;
 }
 
@@ -111,16 +115,16 @@ Status measure_copies(schedule::DeviceProfile& profile) {
 
 // A product with and without copies beside it, on a thread that never rests.
 Status measure_tax(int threads, schedule::DeviceProfile& profile) {
-  const ir::TensorType matrix{ir::DType::kF32, {kMatrix, kMatrix}, {}};
+  const ir::TensorType matrix{ir::DType::kF32, {kTaxed, kTaxed}, {}};
   PLIMSOLL_TRY(const ir::Graph product, graph_of("matmul", {matrix, matrix}));
-  PLIMSOLL_TRY(const double alone, seconds_of(product, threads));
+  PLIMSOLL_TRY(const double alone, seconds_of(product, threads, false));
   std::vector<std::byte> from(kMap, std::byte{1});
   std::vector<std::byte> to(kMap, std::byte{2});
   std::atomic<bool> over{false};
   std::thread copier([&] {
     while (!over.load(std::memory_order_relaxed)) std::memcpy(to.data(), from.data(), kMap / 8);
   });
-  const Result<double> beside = seconds_of(product, threads);
+  const Result<double> beside = seconds_of(product, threads, false);
   over.store(true);
   copier.join();
   if (!beside) return forward(beside);
@@ -128,7 +132,7 @@ Status measure_tax(int threads, schedule::DeviceProfile& profile) {
   return {};
 }
 
-void measure_codecs(schedule::DeviceProfile& profile) {
+void measure_codecs(bool lossy, schedule::DeviceProfile& profile) {
   std::vector<float> map(kMap / sizeof(float));
   std::vector<float> back(map.size());
   Random random(1);
@@ -138,7 +142,7 @@ void measure_codecs(schedule::DeviceProfile& profile) {
     map[i] = i < kDrawn ? std::max(0.0F, static_cast<float>(random.normal())) : map[i - kDrawn];
   profile.codecs.latency_seconds = profile.launch_seconds;
   for (const codec::Codec& codec : codec::codecs()) {
-    if (codec.element_bytes != sizeof(float)) continue;
+    if (codec.element_bytes != sizeof(float) || !(codec.lossless || lossy)) continue;
     // `run --budget` measures first: the five lossy forms together may take as long as the sparse
     // one.
     const std::span<float> part =
@@ -196,11 +200,13 @@ Result<schedule::DeviceProfile> profile_machine(const ProfileOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(measure_arithmetic(threads, out));
   tell("copies");
   PLIMSOLL_RETURN_IF_ERROR(measure_copies(out));
-  PLIMSOLL_RETURN_IF_ERROR(measure_tax(threads, out));
-  tell("disk");
-  PLIMSOLL_TRY(out.disk, measure_disk(options.folder));
+  if (!options.quick) {
+    PLIMSOLL_RETURN_IF_ERROR(measure_tax(threads, out));
+    tell("disk");
+    PLIMSOLL_TRY(out.disk, measure_disk(options.folder));
+  }
   tell("encodings");
-  measure_codecs(out);
+  measure_codecs(!options.quick, out);
   return out;
 }
 

@@ -1,7 +1,7 @@
 // What this machine can do, measured: the numbers of a DeviceProfile.
 //
 //   memory       physical, as the system says
-//   arithmetic   a product of 1536 x 1536 matrices in each dtype that has a kernel for it
+//   arithmetic   a product of 512 x 512 matrices in each dtype that has a kernel for it
 //   bandwidth    a sum of two tensors of 64 MiB, bytes read and written
 //   launch       a sum of two tensors of 16 numbers
 //   copies       64 MiB to other memory and back on a thread of their own, as swapping does; 4 KiB
@@ -10,7 +10,9 @@
 //   disk         the same to a file without a name in `folder`
 //   codecs       a half-zero map of 64 MiB into its box and out again; lossy forms a fifth of it
 //
-// About two seconds; more on a slow disk. Times of single operators come from measure_operators.h.
+// The fastest of several runs: what else the machine does should not count. About two seconds, more
+// on a slow disk, and a quick one half a second. Times of single operators come from
+// measure_operators.h.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +27,8 @@ namespace plimsoll::profile {
 struct ProfileOptions {
   int threads = 0;
   std::filesystem::path folder = std::filesystem::temp_directory_path();  // on the disk to measure
-  std::function<void(std::string_view what)> on_progress;                 // before each part
+  bool quick = false;  // without disk, copy tax and lossy codecs
+  std::function<void(std::string_view what)> on_progress;  // before each part
 };
 
 // The disk alone: to a swap file in this folder and back.

@@ -216,7 +216,7 @@ class DagPlanner {
     const Bytes found = smallest_found(workload_, all);
     if (found >= report_.smallest_budget_bytes) return;
     report_.all_techniques_bytes = found;
-    report_.failure->message += fmt::format("; `--remedies all` fits from {} bytes", found);
+    report_.failure->message += fmt::format("; `--techniques all` fits from {} bytes", found);
   }
 
   Status by_slowdown(const Schedule& kept) {

@@ -20,7 +20,7 @@ std::unique_ptr<Kernel> special_kernel(const Site& site) {
     try {
       if (auto kernel = entry.make(site)) return kernel;
       if (entry.names_dtype) continue;
-      if (auto kernel = make_widened(site, entry.make)) return kernel;
+      if (auto kernel = make_widened(site, entry.make, entry.pointwise)) return kernel;
     } catch (const dnnl::error&) {
       // oneDNN has no primitive for these types or layouts on this machine.
     }

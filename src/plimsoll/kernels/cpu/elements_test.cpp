@@ -214,6 +214,17 @@ TEST(UpdateKernel, AgreesWithTheReference) {
                       {{"lr", 0.1}, {"weight_decay", 0.01}}});
   }
   expect_agreement({"accumulate", {f32({700}), f32({700})}});
+  // Of bf16 in pieces: the last one is shorter.
+  const ir::Shape pieces{3, 181'001};
+  expect_agreement(
+      {.op = "adamw",
+       .inputs = {bf16(pieces), bf16(pieces), bf16(pieces), positive(bf16(pieces)), step},
+       .attributes = {{"lr", 0.1}, {"weight_decay", 0.01}},
+       .tolerance = 2e-2});
+  expect_agreement({.op = "sgd",
+                    .inputs = {bf16(pieces), bf16(pieces), bf16({})},
+                    .attributes = {{"lr", 0.1}},
+                    .tolerance = 2e-2});
   expect_agreement({"increment", {i64({}, 5)}});
 }
 

@@ -22,6 +22,9 @@ struct TableEntry {
   Factory make;
   // An attribute names a dtype: made for fp32 it would be another operator (widened.h).
   bool names_dtype = false;
+  // Elements of results depend on the same elements of operands of their type, and on scalars: what
+  // is widened is widened piece by piece (widened.h).
+  bool pointwise = false;
 };
 
 // The rows of every file.

@@ -152,8 +152,9 @@ std::unique_ptr<Kernel> make_increment(const Site& site) {
 
 std::span<const TableEntry> update_kernels() {
   static constexpr TableEntry kRows[] = {
-      {"adam", make_adam<false>},  {"adamw", make_adam<true>}, {"increment", make_increment},
-      {"momentum", make_momentum}, {"sgd", make_sgd},
+      {"adam", make_adam<false>, false, true}, {"adamw", make_adam<true>, false, true},
+      {"increment", make_increment},           {"momentum", make_momentum, false, true},
+      {"sgd", make_sgd, false, true},
   };
   return kRows;
 }

@@ -325,7 +325,7 @@ class BudgetFitter {
     if (options_.persist) failure.all_techniques = smallest_with_all(failure.smallest);
     if (failure.all_techniques.value > 0)
       error.message +=
-          fmt::format("; `--remedies {}` fits from {} ({} bytes)",
+          fmt::format("; `--techniques {}` fits from {} ({} bytes)",
                       options_.codecs.encode_bytes_per_second > 0 ? "all" : "recompute,swap",
                       human(failure.all_techniques), failure.all_techniques);
     if (!limiting_.empty())

@@ -178,7 +178,7 @@ Result<PlacementSummary> place_in_memories(Plan& plan, const schedule::DevicePro
     if (step.stream != 0 || !step.node.valid())
       return fail(ErrorCode::kUsage,
                   "'{}' has several memories: a plan on them runs on one stream and neither swaps "
-                  "nor encodes; leave out --streams, and swap and encode from --remedies",
+                  "nor encodes; leave out --streams, and swap and encode from --techniques",
                   profile.name);
   }
   PlacementSummary summary;
