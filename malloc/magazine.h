@@ -14,7 +14,7 @@
 // its magazine becomes the list: the line may be in another core's cache, and waiting for it once
 // with every free is what the exchange would cost otherwise.
 //
-// When. Exchange of a class begins when the thread freed another's block for at least every fourth
+// When. Exchange of a class begins when the thread freed another's block for at least every second
 // of the last kWindow or more that it allocated, and ends when it was less than an eighth of the
 // last kLongWindow. It begins late, because of threads that take over what others left
 // (bench/malloc's server, stress): these free others' blocks for a while, or a few all the time.
@@ -55,7 +55,7 @@ struct Magazine {
   // `most` is what the magazine may hold.
   void note_refill(std::uint32_t n, std::uint16_t most) {
     if (allocated >= (is_exchanged() ? kLongWindow : kWindow)) {
-      room = freed >= allocated / (is_exchanged() ? 8 : 4) ? most : 0;
+      room = freed >= allocated / (is_exchanged() ? 8 : 2) ? most : 0;
       allocated = freed = 0;
     }
     allocated += n;

@@ -66,17 +66,17 @@ TEST(SizeClass, KeepsEveryPowerOfTwoThatDividesTheSize) {
   }
 }
 
-TEST(Magazine, IsUsedWhileAQuarterAndUntilLessThanAnEighthAreFreedForOthers) {
+TEST(Magazine, IsUsedOnceHalfAndUntilLessThanAnEighthAreFreedForOthers) {
   Magazine magazine;
   magazine.freed = 1000;
   magazine.note_refill(Magazine::kWindow - 1, 5);
   EXPECT_FALSE(magazine.is_exchanged());  // nothing was allocated before
   magazine.note_refill(1, 5);
   EXPECT_FALSE(magazine.is_exchanged());  // one too few
-  magazine.freed = Magazine::kWindow / 4 - 1;
+  magazine.freed = Magazine::kWindow / 2 - 1;
   magazine.note_refill(Magazine::kWindow, 5);
   EXPECT_FALSE(magazine.is_exchanged());
-  magazine.freed = Magazine::kWindow / 4;
+  magazine.freed = Magazine::kWindow / 2;
   magazine.note_refill(Magazine::kLongWindow, 5);
   EXPECT_TRUE(magazine.is_exchanged());
   magazine.freed = Magazine::kLongWindow / 8;
