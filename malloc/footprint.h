@@ -51,13 +51,17 @@ class Footprint {
     if (live_ + cached_ > peak_held_) peak_held_ = live_ + cached_;
   }
 
-  // Moves the window of recent use on.
+  // Moves the window of recent use on; after every change.
   void at_time(std::uint64_t now_ns) {
-    if (now_ns - window_began_ < kWindowNs) return;
-    // After two idle windows nothing of the old peak counts.
-    last_peak_ = now_ns - window_began_ < 2 * kWindowNs ? window_peak_ : live_;
-    window_peak_ = live_;
-    window_began_ = now_ns;
+    const std::uint64_t passed = now_ns - window_began_;
+    if (passed >= kWindowNs) {
+      // After an idle window the old peak counts no more, but what lived all the time does: the
+      // change may be that it was freed just now.
+      last_peak_ = passed < 2 * kWindowNs ? window_peak_ : live_before_;
+      window_peak_ = live_;
+      window_began_ = now_ns;
+    }
+    live_before_ = live_;
   }
   void limit_to(std::size_t bytes) { limit_ = bytes; }
 
@@ -87,6 +91,7 @@ class Footprint {
   std::size_t peak_held_ = 0;
   std::size_t window_peak_ = 0;
   std::size_t last_peak_ = 0;
+  std::size_t live_before_ = 0;  // the latest change
   std::uint64_t window_began_ = 0;
   std::size_t limit_ = SIZE_MAX;
 };

@@ -21,6 +21,34 @@ bool read_text(const char* path, char (&into)[kText]) {
   return true;
 }
 
+// The smallest of the limits in `file` from the group that follows `mark` up to the root.
+std::size_t limit_of_group(const char* groups, const char* mark, const char* root,
+                           const char* file) {
+  const char* entry = std::strstr(groups, mark);
+  if (entry == nullptr) return SIZE_MAX;
+  const char* group = entry + std::strlen(mark);
+  std::size_t length = std::strcspn(group, "\n");
+  std::size_t least = SIZE_MAX;
+  while (true) {
+    const std::size_t of_root = std::strlen(root);
+    const std::size_t of_file = std::strlen(file) + 1;
+    char path[kText];
+    if (of_root + length + of_file > sizeof path) return least;
+    std::memcpy(path, root, of_root);
+    std::memcpy(path + of_root, group, length);
+    std::memcpy(path + of_root + length, file, of_file);
+    char text[kText];
+    if (read_text(path, text)) {
+      const std::size_t limit = limit_in(text);
+      if (limit < least) least = limit;
+    }
+    if (length <= 1) return least;
+    do {
+      --length;
+    } while (length > 1 && group[length] != '/');
+  }
+}
+
 }  // namespace
 
 std::size_t limit_in(const char* text) {
@@ -46,30 +74,10 @@ unsigned highest_node_in(const char* text) {
 std::size_t cgroup_memory_limit() {
   char groups[kText];
   if (!read_text("/proc/self/cgroup", groups)) return SIZE_MAX;
-  const char* entry = std::strstr(groups, "0::/");
-  if (entry == nullptr) return SIZE_MAX;
-  const char* group = entry + 3;
-  std::size_t length = std::strcspn(group, "\n");
-  std::size_t least = SIZE_MAX;
-  // From the process's own group up to the root.
-  while (true) {
-    constexpr char kRoot[] = "/sys/fs/cgroup";
-    constexpr char kFile[] = "/memory.max";
-    char path[kText];
-    if (sizeof kRoot + length + sizeof kFile > sizeof path) return least;
-    std::memcpy(path, kRoot, sizeof kRoot - 1);
-    std::memcpy(path + sizeof kRoot - 1, group, length);
-    std::memcpy(path + sizeof kRoot - 1 + length, kFile, sizeof kFile);
-    char text[kText];
-    if (read_text(path, text)) {
-      const std::size_t limit = limit_in(text);
-      if (limit < least) least = limit;
-    }
-    if (length <= 1) return least;
-    do {
-      --length;
-    } while (length > 1 && group[length] != '/');
-  }
+  const std::size_t now = limit_of_group(groups, "0::", "/sys/fs/cgroup", "/memory.max");
+  const std::size_t before =
+      limit_of_group(groups, ":memory:", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes");
+  return now < before ? now : before;
 }
 
 unsigned numa_nodes() {

@@ -5,8 +5,8 @@
 
 namespace plimsoll::heap {
 
-// The smallest memory.max among this process's cgroup (version 2) and those above it; SIZE_MAX when
-// there is none.
+// The smallest limit on memory among this process's cgroup and those above it, of version 2
+// (memory.max) and 1 (memory.limit_in_bytes); SIZE_MAX when there is none.
 std::size_t cgroup_memory_limit();
 unsigned numa_nodes();
 

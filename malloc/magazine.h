@@ -14,12 +14,14 @@
 // its magazine becomes the list: the line may be in another core's cache, and waiting for it once
 // with every free is what the exchange would cost otherwise.
 //
-// When. Exchange of a class begins when the thread freed another's block for at least every fourth
+// When. Exchange of a class begins when the thread freed another's block for at least every second
 // of the last kWindow or more that it allocated, and ends when it was less than an eighth of the
-// last kLongWindow: the blocks of one owner come in long runs, as they were allocated. Where
-// remote frees are few, magazines would make them many: a block that wandered stays another's, and
-// is freed the slow way for ever. While it lasts, the list of the class gets no more than a
-// magazine from a page at a time, or magazines would fill up while it is used.
+// last kLongWindow. It begins late, because of threads that take over what others left
+// (bench/malloc's server, stress): these free others' blocks for a while, or a few all the time.
+// There magazines would make remote frees many: a block that wandered stays another's, and is freed
+// the slow way for ever. It ends later, because the blocks of one owner come in long runs, as they
+// were allocated. While it lasts, the list of the class gets no more than a magazine from a page at
+// a time, or magazines would fill up while it is used.
 //
 // Cost: a random sequence of mallocs and frees rarely meets a full magazine; of the frees of
 // bench/malloc's swaps, 4 % go home. Of the places, which are beside the pool, only those of
@@ -40,8 +42,8 @@ namespace plimsoll::heap {
 struct Magazine {
   static constexpr unsigned kMost = 64;
   static constexpr std::size_t kBytes = 16 << 10;
-  static constexpr std::uint32_t kWindow = 32;        // blocks, to begin with it
-  static constexpr std::uint32_t kLongWindow = 1024;  // to end it
+  static constexpr std::uint32_t kWindow = 1024;           // blocks, to begin with it
+  static constexpr std::uint32_t kLongWindow = 16 * 1024;  // to end it
 
   std::uint32_t allocated = 0;  // since it was decided last whether the class is exchanged
   std::uint32_t freed = 0;      // other threads' blocks, since then
@@ -53,7 +55,7 @@ struct Magazine {
   // `most` is what the magazine may hold.
   void note_refill(std::uint32_t n, std::uint16_t most) {
     if (allocated >= (is_exchanged() ? kLongWindow : kWindow)) {
-      room = freed >= allocated / (is_exchanged() ? 8 : 4) ? most : 0;
+      room = freed >= allocated / (is_exchanged() ? 8 : 2) ? most : 0;
       allocated = freed = 0;
     }
     allocated += n;

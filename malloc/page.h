@@ -116,8 +116,17 @@ inline void set_next_elsewhere(std::uintptr_t block, std::uintptr_t next, std::u
 }
 
 // A block on its way home that carries others (remote_list.h): it has a link that no list has, and
-// its second word is free for another use.
+// its second word leads to the next node. That is masked with the key's complement: with the key
+// itself, the word of the last node would be the key, and add up to it with a first word of 0.
 inline constexpr std::uintptr_t kCarrier = 2;
+
+inline std::uintptr_t next_node_of(std::uintptr_t node, std::uint64_t key) {
+  return words_of(node)[1] ^ ~key;
+}
+
+inline void set_next_node(std::uintptr_t node, std::uintptr_t next_node, std::uint64_t key) {
+  words_of(node)[1] = next_node ^ ~key;
+}
 
 inline void clear_link(std::uintptr_t block) {
   words_of(block)[0] = 0;

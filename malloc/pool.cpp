@@ -278,13 +278,13 @@ void Pool::add_node(Outgoing& out, Page* page, std::uintptr_t block) {
     ++next_parcel;
     node = reinterpret_cast<std::uintptr_t>(parcel);
     parcel->blocks[0] = block;
-    set_next_node(node, out.first);
+    set_next_node(node, out.first, key);
     out.next_place = parcel->blocks + 1;
     out.places = PoolParcel::kMost - 1;
   } else {
     require_not_freed(page, block);
     set_next(block, kCarrier, key);
-    set_next_node(block, out.first);
+    set_next_node(block, out.first, key);
     out.next_place = words_of(block) + 2;
     out.places = places_of(page);
   }
@@ -296,7 +296,7 @@ void Pool::add_node(Outgoing& out, Page* page, std::uintptr_t block) {
 void Pool::send_off(Outgoing& out) {
   if (out.places != 0) *out.next_place = 0;
   remote_frees.add(out.count - out.places);
-  const auto link = [&](std::uintptr_t behind) { set_next_node(out.last, behind); };
+  const auto link = [&](std::uintptr_t behind) { set_next_node(out.last, behind, key); };
   out.to->remote.push(out.first, link);
   out = {};
 }
@@ -318,7 +318,7 @@ void send_alone(Page* page, std::uintptr_t block) {
   if (page->block > 2 * sizeof(std::uint64_t)) words_of(block)[2] = 0;
   page->owner.load(std::memory_order_relaxed)->remote.push(block, [&](std::uintptr_t behind) {
     set_next(block, kCarrier, key);
-    words_of(block)[1] = behind ^ key;
+    set_next_node(block, behind, key);
   });
 }
 
@@ -326,7 +326,7 @@ void Pool::collect() {
   if (remote.empty()) return;
   std::uintptr_t node = remote.take();
   while (node != 0) {
-    const std::uintptr_t behind = words_of(node)[1] ^ key;
+    const std::uintptr_t behind = next_node_of(node, key);
     __builtin_prefetch(reinterpret_cast<void*>(behind));
     if (is_parcel(node)) {
       auto* parcel = reinterpret_cast<PoolParcel*>(node);

@@ -213,9 +213,6 @@ struct Pool {
   void send_parcels();
   // Parcels and blocks that carry others.
   static bool is_parcel(std::uintptr_t node) { return words_of(node)[0] == PoolParcel::kUnderWay; }
-  void set_next_node(std::uintptr_t node, std::uintptr_t next_node) const {
-    words_of(node)[1] = next_node ^ key;
-  }
   void* refill(unsigned size_class);
   void* take_list(Page* page) {
     if (is_exchanged(page)) [[unlikely]]

@@ -59,10 +59,10 @@ void double_free_by_two_threads(Arguments arguments) {
 void double_free_in_exchange(Arguments arguments) {
   const bool own = number(arguments, 0, 0) != 0;
   const bool allocate_behind = number(arguments, 1, 0) != 0;
-  std::vector<void*> blocks(2000);
+  std::vector<void*> blocks(6000);
   for (void*& block : blocks) block = std::malloc(100);
   std::thread([&] {
-    std::vector<void*> mine(2000);
+    std::vector<void*> mine(blocks.size());
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       std::free(blocks[i]);
       blocks[i] = nullptr;

@@ -1,16 +1,24 @@
 // The allocator's parts, linked beside the program's own malloc; also what TSan looks at.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "footprint.h"
+#include "kernel.h"
 #include "machine_limits.h"
 #include "magazine.h"
 #include "plimsoll_malloc.h"
@@ -22,6 +30,19 @@
 
 namespace plimsoll::heap {
 namespace {
+
+// From now on this thread gets ENOMEM for the system call.
+void refuse_this_thread(unsigned system_call) {
+  sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(steps), steps};
+  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
 
 TEST(SizeClass, RoundsUpByAtMostANinth) {
   for (std::size_t bytes = 1; bytes <= kSmallLimit; ++bytes) {
@@ -45,17 +66,17 @@ TEST(SizeClass, KeepsEveryPowerOfTwoThatDividesTheSize) {
   }
 }
 
-TEST(Magazine, IsUsedWhileAQuarterAndUntilLessThanAnEighthAreFreedForOthers) {
+TEST(Magazine, IsUsedOnceHalfAndUntilLessThanAnEighthAreFreedForOthers) {
   Magazine magazine;
   magazine.freed = 1000;
   magazine.note_refill(Magazine::kWindow - 1, 5);
   EXPECT_FALSE(magazine.is_exchanged());  // nothing was allocated before
   magazine.note_refill(1, 5);
   EXPECT_FALSE(magazine.is_exchanged());  // one too few
-  magazine.freed = Magazine::kWindow / 4 - 1;
+  magazine.freed = Magazine::kWindow / 2 - 1;
   magazine.note_refill(Magazine::kWindow, 5);
   EXPECT_FALSE(magazine.is_exchanged());
-  magazine.freed = Magazine::kWindow / 4;
+  magazine.freed = Magazine::kWindow / 2;
   magazine.note_refill(Magazine::kLongWindow, 5);
   EXPECT_TRUE(magazine.is_exchanged());
   magazine.freed = Magazine::kLongWindow / 8;
@@ -111,6 +132,28 @@ TEST(Links, AreRecognisedAndNothingElseIs) {
   }
 }
 
+// A block that carried others home is used again without its second word being touched. Where that
+// was the last node of a list, it must not vouch for a first word that is 0.
+TEST(Links, OfCarriersAreNotTakenForThoseOfFreedBlocks) {
+  alignas(64) static std::uint64_t memory[64];
+  const auto block = reinterpret_cast<std::uintptr_t>(memory);
+  // A key with which a first word of 0 has the upper bits of this block's link.
+  const std::uint64_t key = link_mask(block, (std::uint64_t{1} << 47) - 1);
+  Page page;
+  page.start = reinterpret_cast<char*>(memory);
+  page.block = 64;
+  page.capacity = sizeof memory / 64;
+  for (const std::uintptr_t behind : {std::uintptr_t{0}, block + 64}) {
+    set_next(block, kCarrier, key);
+    set_next_node(block, behind, key);
+    EXPECT_EQ(next_node_of(block, key), behind);
+    EXPECT_TRUE(is_freed(&page, block, key));
+    clear_link(block);
+    EXPECT_TRUE(looks_freed(block, key));
+    EXPECT_FALSE(is_freed(&page, block, key));
+  }
+}
+
 TEST(Footprint, KeepsASixteenthOfTheRecentPeak) {
   Footprint footprint;
   constexpr std::size_t kMiB = 1 << 20;
@@ -127,6 +170,20 @@ TEST(Footprint, KeepsASixteenthOfTheRecentPeak) {
   EXPECT_EQ(footprint.excess(), 1000 * kMiB - 600 * kMiB / 16);
 }
 
+// What lived until now was in use, however long ago the allocator was called last.
+TEST(Footprint, KeepsWhatLivedThroughAPause) {
+  Footprint footprint;
+  constexpr std::size_t kMiB = 1 << 20;
+  footprint.allocated(1600 * kMiB);
+  footprint.at_time(10 * Footprint::kWindowNs);
+  footprint.freed(1600 * kMiB);
+  footprint.cache_grew(1600 * kMiB);
+  footprint.at_time(20 * Footprint::kWindowNs);
+  EXPECT_EQ(footprint.bound(), 1700 * kMiB);
+  footprint.at_time(23 * Footprint::kWindowNs);
+  EXPECT_EQ(footprint.bound(), Footprint::kFloor);
+}
+
 TEST(Footprint, KeepsEightMebibytesOfASmallProgram) {
   Footprint footprint;
   footprint.allocated(1 << 20);
@@ -140,6 +197,27 @@ TEST(Footprint, StaysBelowTheLimitOfACgroup) {
   EXPECT_EQ(footprint.bound(), std::size_t{30} << 20);  // 960 - 930; a sixteenth would be 58
   footprint.allocated(std::size_t{100} << 20);
   EXPECT_EQ(footprint.bound(), 0u);
+}
+
+// Some kernels unmap the target before they refuse: what was there, nothing then, is no hole.
+TEST(Kernel, ARefusedMoveLeavesTheTargetCommitted) {
+  constexpr std::size_t kBytes = 2 * kHugePage;
+  for (const bool unmapped : {false, true}) {
+    auto* from = static_cast<char*>(reserve_addresses(kBytes, kHugePage));
+    auto* to = static_cast<unsigned char*>(reserve_addresses(kBytes, kHugePage));
+    ASSERT_TRUE(from != nullptr && to != nullptr && commit(from, kBytes) && commit(to, kBytes));
+    std::memset(from, 1, kBytes);
+    std::memset(to, 2, kBytes);
+    release_addresses(from, kHugePage);  // a source that does not begin with a mapping is refused
+    if (unmapped) release_addresses(to, kBytes);
+    EXPECT_FALSE(move_pages(from, to, kBytes));
+    EXPECT_EQ(std::count(to, to + kBytes, 0), static_cast<std::ptrdiff_t>(kBytes));
+    std::memset(to, 3, kBytes);
+    EXPECT_EQ(std::count(from + kHugePage, from + kBytes, 1),
+              static_cast<std::ptrdiff_t>(kHugePage));
+    release_addresses(from + kHugePage, kHugePage);
+    release_addresses(to, kBytes);
+  }
 }
 
 TEST(Limits, ReadCgroupAndNodeFiles) {
@@ -229,6 +307,56 @@ TEST(Heap, MovesResidentMemoryUnderABlockThatFitsNoHole) {
   plimsoll_free(zeroed);
   plimsoll_free(blocks[1]);
   plimsoll_free(blocks[3]);
+}
+
+// As where a kernel lacks the call, or has no mappings left: growing blocks are copied, and a block
+// that fits no hole gets fresh memory.
+TEST(Heap, DoesWithoutAKernelThatMovesPages) {
+  std::thread([] {
+    refuse_this_thread(SYS_mremap);
+    ASSERT_EQ(::mremap(nullptr, 0, 0, 0), MAP_FAILED);
+    ASSERT_EQ(errno, ENOMEM);
+    constexpr std::size_t kHole = std::size_t{32} << 20;
+    constexpr std::size_t kLong = std::size_t{60} << 20;
+    std::vector<unsigned char*> blocks;
+    for (int i = 0; i < 4; ++i) {
+      blocks.push_back(static_cast<unsigned char*>(plimsoll_malloc(kHole)));
+      std::memset(blocks.back(), i + 1, kHole);
+    }
+    plimsoll_free(blocks[0]);
+    plimsoll_free(blocks[2]);
+    auto* zeroed = static_cast<unsigned char*>(plimsoll_calloc(1, kLong));
+    EXPECT_EQ(std::count(zeroed, zeroed + kLong, 0), static_cast<std::ptrdiff_t>(kLong));
+    std::memset(zeroed, 9, kLong);
+    auto* grown = static_cast<unsigned char*>(plimsoll_realloc(blocks[1], kLong));
+    EXPECT_EQ(std::count(grown, grown + kHole, 2), static_cast<std::ptrdiff_t>(kHole));
+    EXPECT_EQ(std::count(blocks[3], blocks[3] + kHole, 4), static_cast<std::ptrdiff_t>(kHole));
+    for (void* block : {zeroed, grown, blocks[3]}) plimsoll_free(block);
+  }).join();
+}
+
+// Memory that another node's thread made resident is given back before it is used here.
+TEST(Heap, TakesNoMemoryOfAnotherNumaNode) {
+  constexpr std::size_t kBytes = std::size_t{48} << 20;
+  plimsoll_malloc_trim();
+  span_heap.set_nodes(2);
+  auto* block = static_cast<unsigned char*>(plimsoll_malloc(kBytes));
+  std::memset(block, 1, kBytes);
+  Region& region = *static_cast<Span*>(page_map.find(block))->region;
+  for (std::size_t at = 0; at < kBytes; at += kHugePage)
+    region.node[region.unit_of(reinterpret_cast<char*>(block) + at)] = 1;
+  plimsoll_free(block);
+  plimsoll_malloc_statistics before;
+  plimsoll_malloc_get_statistics(&before);
+  auto* again = static_cast<unsigned char*>(plimsoll_malloc(kBytes));
+  plimsoll_malloc_statistics after;
+  plimsoll_malloc_get_statistics(&after);
+  EXPECT_EQ(std::count(again, again + kBytes, 0), static_cast<std::ptrdiff_t>(kBytes));
+  EXPECT_GE(after.purged_bytes - before.purged_bytes, kBytes - 2 * kHugePage);
+  EXPECT_LE(after.reused_bytes - before.reused_bytes, 2 * kHugePage);
+  plimsoll_free(again);
+  plimsoll_malloc_trim();
+  span_heap.set_nodes(1);
 }
 
 // The bound itself: whatever a program does, live and cached stay within a sixteenth of its peak
@@ -362,7 +490,7 @@ TEST(HeapThreads, BeginBesideOthersWithoutPilingUpPools) {
 
 // Blocks that a thread freed for others serve its own requests, and still go home in the end.
 TEST(HeapThreads, ReuseBlocksTheyFreeForOthers) {
-  constexpr int kBlocks = 600;
+  constexpr int kBlocks = 6 * Magazine::kWindow;
   plimsoll_malloc_statistics now;
   plimsoll_malloc_get_statistics(&now);
   const std::size_t live = now.live_bytes;
@@ -371,7 +499,7 @@ TEST(HeapThreads, ReuseBlocksTheyFreeForOthers) {
   const std::set<void*> before(mine.begin(), mine.end());
   std::thread([&] {
     std::size_t reused = 0;
-    for (int round = 0; round < 50; ++round) {
+    for (int round = 0; round < 10; ++round) {
       for (void*& block : mine) {
         plimsoll_free(block);
         block = plimsoll_malloc(700);
@@ -385,6 +513,7 @@ TEST(HeapThreads, ReuseBlocksTheyFreeForOthers) {
   }).join();
   for (void* block : mine) plimsoll_free(block);
   mine.clear();
+  plimsoll_free(plimsoll_malloc(20000));  // makes this thread look at what came home
   plimsoll_malloc_trim();
   plimsoll_malloc_get_statistics(&now);
   EXPECT_LE(now.live_bytes, live + 16 * kGranule);

@@ -111,6 +111,22 @@ class Processes(unittest.TestCase):
         finally:
             path.write_text(before)
 
+    def test_cgroup_limit(self):
+        limit = 256 << 20
+        for root, file in (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")):
+            if os.access(f"{root}/cgroup.procs", os.W_OK):
+                group = pathlib.Path(root, f"plimsoll_test_{os.getpid()}")
+                group.mkdir()
+                self.addCleanup(group.rmdir)
+                if (group / file).exists():
+                    break
+        else:
+            self.skipTest("needs the right to limit the memory of a cgroup")
+        (group / file).write_text(str(limit))
+        command = f"echo $$ > {group}/cgroup.procs && LD_PRELOAD={LIBRARY} exec {PROBE} cgroup_limit {limit}"
+        done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     @unittest.skipUnless(SLOW, "waits for two seconds")
     def test_gives_back(self):
         self.ask("gives_back")

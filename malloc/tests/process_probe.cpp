@@ -217,12 +217,42 @@ void gives_back(Arguments) {
   PROBE(resident_now() < std::size_t{24} << 20);
 }
 
+// What is live and cached stays below 15/16 of a limit on the cgroup, which is the first number.
+void cgroup_limit(Arguments arguments) {
+  const auto limit = static_cast<std::size_t>(number(arguments, 0, 0));
+  auto* get = reinterpret_cast<decltype(&plimsoll_malloc_get_statistics)>(
+      dlsym(RTLD_DEFAULT, "plimsoll_malloc_get_statistics"));
+  PROBE(get != nullptr);
+  const std::size_t allowed = limit - limit / 16;
+  const std::size_t kept_bytes = limit / 2;
+  const std::size_t freed_bytes = allowed - kept_bytes - (std::size_t{1} << 20);
+  void* kept = std::malloc(kept_bytes);
+  void* freed = std::malloc(freed_bytes);
+  std::memset(kept, 1, kept_bytes);
+  std::memset(freed, 1, freed_bytes);
+  std::free(freed);
+  void* more = std::malloc(std::size_t{3} << 20);  // lives beside the cache
+  plimsoll_malloc_statistics now;
+  get(&now);
+  PROBE(now.live_bytes + now.cached_bytes <= allowed);
+  PROBE(now.cached_bytes > freed_bytes / 2);
+  // Another size, as much as there may be.
+  std::free(kept);
+  std::free(more);
+  kept = std::malloc(allowed - (std::size_t{4} << 20));
+  std::memset(kept, 2, allowed - (std::size_t{4} << 20));
+  get(&now);
+  PROBE(now.live_bytes + now.cached_bytes <= allowed);
+  std::free(kept);
+}
+
 constexpr Experiment kExperiments[] = {
     {"threads_come_and_go", threads_come_and_go},
     {"end_of_thread", end_of_thread},
     {"fork_under_load", fork_under_load},
     {"address_limit", address_limit},
     {"gives_back", gives_back},
+    {"cgroup_limit", cgroup_limit},
 };
 
 }  // namespace
