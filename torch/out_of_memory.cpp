@@ -51,7 +51,7 @@ void throw_torch_out_of_memory(const char* message) {
   Destroy destroy = nullptr;
   std::memcpy(&destroy, table, sizeof destroy);
   void* error = abi::__cxa_allocate_exception(kRoom);
-  construct(error, {"plimsoll_alloc", "plimsoll", 0}, message);
+  construct(error, {"plimsoll_device_alloc", "plimsoll", 0}, message);
   std::memcpy(error, &table, sizeof table);  // an Error so far
   abi::__cxa_throw(error, type, destroy);
 }

@@ -110,7 +110,7 @@ using plimsoll::torch::plugin;
 using plimsoll::torch::state_of;
 using plimsoll::torch::stream_id;
 
-void* plimsoll_alloc(ssize_t size, int device, PlimsollStream stream) {
+void* plimsoll_device_alloc(ssize_t size, int device, PlimsollStream stream) {
   DeviceState* state = state_of(device);
   if (state == nullptr) [[unlikely]]
     plimsoll::torch::raise("plimsoll: " + plugin().problem);
@@ -120,7 +120,7 @@ void* plimsoll_alloc(ssize_t size, int device, PlimsollStream stream) {
   return reinterpret_cast<void*>(address);
 }
 
-void plimsoll_free(void* pointer, ssize_t, int device, PlimsollStream) {
+void plimsoll_device_free(void* pointer, ssize_t, int device, PlimsollStream) {
   DeviceState* state = state_of(device);
   if (state != nullptr) state->allocator->free(reinterpret_cast<std::uint64_t>(pointer));
 }

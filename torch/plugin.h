@@ -2,8 +2,9 @@
 // package asks for with ctypes. One library serves every Python and every PyTorch from 2.11 on.
 //
 // PyTorch takes the addresses of these functions: the first two in its constructor, eight more
-// through setters. A result of nullptr would become a tensor at address 0, so plimsoll_alloc throws
-// instead: PyTorch's out-of-memory error (out_of_memory.h), a std::runtime_error without PyTorch.
+// through setters. A result of nullptr would become a tensor at address 0, so
+// plimsoll_device_alloc throws instead: PyTorch's out-of-memory error (out_of_memory.h), a
+// std::runtime_error without PyTorch.
 //
 // Devices are opened on first use and never closed: at exit PyTorch frees tensors after the driver
 // is gone. Texts that are returned belong to the caller, who gives them back to plimsoll_free_text.
@@ -22,8 +23,8 @@ using PlimsollPool = std::pair<unsigned long long, unsigned long long>;
 
 extern "C" {
 
-void* plimsoll_alloc(ssize_t size, int device, PlimsollStream stream);
-void plimsoll_free(void* pointer, ssize_t size, int device, PlimsollStream stream);
+void* plimsoll_device_alloc(ssize_t size, int device, PlimsollStream stream);
+void plimsoll_device_free(void* pointer, ssize_t size, int device, PlimsollStream stream);
 
 void plimsoll_init(int device_count);
 void plimsoll_reset();  // empty_cache on every device

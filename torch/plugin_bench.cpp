@@ -21,9 +21,9 @@ const bool kFake = use_fake();
 
 void malloc_free_pair(benchmark::State& state) {
   for (auto _ : state) {
-    void* block = plimsoll_alloc(state.range(0), 0, nullptr);
+    void* block = plimsoll_device_alloc(state.range(0), 0, nullptr);
     benchmark::DoNotOptimize(block);
-    plimsoll_free(block, state.range(0), 0, nullptr);
+    plimsoll_device_free(block, state.range(0), 0, nullptr);
   }
 }
 BENCHMARK(malloc_free_pair)->RangeMultiplier(8)->Range(512, 64 << 20);
@@ -39,17 +39,17 @@ void replace(benchmark::State& state, int octaves) {
   for (auto& index : which) index = static_cast<std::size_t>(random.below(live));
   std::vector<void*> blocks;
   for (std::int64_t i = 0; i < live; ++i) {
-    blocks.push_back(plimsoll_alloc(sizes[static_cast<std::size_t>(i)], 0, nullptr));
+    blocks.push_back(plimsoll_device_alloc(sizes[static_cast<std::size_t>(i)], 0, nullptr));
   }
   const auto turn_over = [&](std::size_t turn) {
     void*& block = blocks[which[turn % kSizes]];
-    plimsoll_free(block, 0, 0, nullptr);
-    block = plimsoll_alloc(sizes[turn % kSizes], 0, nullptr);
+    plimsoll_device_free(block, 0, 0, nullptr);
+    block = plimsoll_device_alloc(sizes[turn % kSizes], 0, nullptr);
   };
   for (std::size_t turn = 0; turn < 20 * kSizes; ++turn) turn_over(turn);  // until it has settled
   std::size_t turn = 0;
   for (auto _ : state) turn_over(turn++);
-  for (void* block : blocks) plimsoll_free(block, 0, 0, nullptr);
+  for (void* block : blocks) plimsoll_device_free(block, 0, 0, nullptr);
   plimsoll_reset();
 }
 void replace_one(benchmark::State& state) {

@@ -37,24 +37,24 @@ PlimsollStream stream(std::uintptr_t number) {
 }
 
 TEST_F(Plugin, CountsWhatIsAllocated) {
-  void* a = plimsoll_alloc(1000, 0, stream(0));
+  void* a = plimsoll_device_alloc(1000, 0, stream(0));
   EXPECT_EQ(plimsoll_count(0, 0), 1024);
   EXPECT_EQ(plimsoll_count(0, 2), 2 << 20);
   EXPECT_NE(text(plimsoll_statistics(0)).find("\"requested_bytes.all.current\":1000"),
             std::string::npos);
-  plimsoll_free(a, 1000, 0, stream(0));
+  plimsoll_device_free(a, 1000, 0, stream(0));
 }
 
 TEST_F(Plugin, ThrowsInsteadOfReturningNull) {
   try {
-    plimsoll_alloc(2 * kCapacity, 0, stream(0));
+    plimsoll_device_alloc(2 * kCapacity, 0, stream(0));
     FAIL() << "expected an exception";
   } catch (const std::runtime_error& error) {
     EXPECT_EQ(std::string(error.what()).rfind("CUDA out of memory. ", 0), 0u) << error.what();
   }
-  void* a = plimsoll_alloc(kCapacity / 2, 0, stream(0));
+  void* a = plimsoll_device_alloc(kCapacity / 2, 0, stream(0));
   EXPECT_NE(a, nullptr);
-  plimsoll_free(a, kCapacity / 2, 0, stream(0));
+  plimsoll_device_free(a, kCapacity / 2, 0, stream(0));
 }
 
 // PyTorch is not here, but a library with its classes and its name is.
@@ -65,33 +65,34 @@ TEST_F(Plugin, ThrowsTheErrorOfPyTorchWhereItIsLoaded) {
       reinterpret_cast<int (*)(void (*)(), const char*)>(dlsym(c10, "c10_catches"));
   const auto alive = reinterpret_cast<int (*)()>(dlsym(c10, "c10_errors_alive"));
   ASSERT_TRUE(catches != nullptr && alive != nullptr);
-  EXPECT_EQ(catches([] { plimsoll_alloc(2 * kCapacity, 0, stream(0)); }, "CUDA out of memory. "),
-            1);
+  EXPECT_EQ(
+      catches([] { plimsoll_device_alloc(2 * kCapacity, 0, stream(0)); }, "CUDA out of memory. "),
+      1);
   EXPECT_EQ(alive(), 0);
   dlclose(c10);
 }
 
 TEST_F(Plugin, KeepsTheMemoryFraction) {
   plimsoll_memory_fraction(0.25, 0);
-  EXPECT_THROW(plimsoll_alloc(kCapacity / 2, 0, stream(0)), std::runtime_error);
+  EXPECT_THROW(plimsoll_device_alloc(kCapacity / 2, 0, stream(0)), std::runtime_error);
   plimsoll_memory_fraction(1.0, 0);
-  plimsoll_free(plimsoll_alloc(kCapacity / 2, 0, stream(0)), 0, 0, stream(0));
+  plimsoll_device_free(plimsoll_device_alloc(kCapacity / 2, 0, stream(0)), 0, 0, stream(0));
 }
 
 TEST_F(Plugin, PoolsTakeWhatTheFilterSays) {
   plimsoll_begin_pool(0, {1, 7}, [](PlimsollStream which) { return which == stream(5); });
-  void* inside = plimsoll_alloc(4096, 0, stream(5));
+  void* inside = plimsoll_device_alloc(4096, 0, stream(5));
   plimsoll_end_pool(0, {1, 7});
   EXPECT_NE(text(plimsoll_snapshot(0)).find("\"segment_pool_id\":[1,7]"), std::string::npos);
-  plimsoll_free(inside, 4096, 0, stream(5));
+  plimsoll_device_free(inside, 4096, 0, stream(5));
   plimsoll_release_pool(0, {1, 7});
 }
 
 TEST_F(Plugin, RecordsHistoryOnlyWhenAsked) {
-  plimsoll_free(plimsoll_alloc(512, 0, stream(0)), 512, 0, stream(0));
+  plimsoll_device_free(plimsoll_device_alloc(512, 0, stream(0)), 512, 0, stream(0));
   EXPECT_NE(text(plimsoll_snapshot(0)).find("\"trace\":[]"), std::string::npos);
   plimsoll_record_history(0, 1, 100);
-  plimsoll_free(plimsoll_alloc(512, 0, stream(0)), 512, 0, stream(0));
+  plimsoll_device_free(plimsoll_device_alloc(512, 0, stream(0)), 512, 0, stream(0));
   plimsoll_record_history(0, 0, 0);
   const std::string snapshot = text(plimsoll_snapshot(0));
   EXPECT_NE(snapshot.find("\"action\":\"alloc\""), std::string::npos);
@@ -99,23 +100,23 @@ TEST_F(Plugin, RecordsHistoryOnlyWhenAsked) {
 }
 
 TEST_F(Plugin, FindsTheBaseOfAPointerInside) {
-  auto* a = static_cast<char*>(plimsoll_alloc(100000, 0, stream(0)));
+  auto* a = static_cast<char*>(plimsoll_device_alloc(100000, 0, stream(0)));
   std::size_t size = 0;
   EXPECT_EQ(plimsoll_base_alloc(a + 5000, &size), a);
   EXPECT_EQ(size, 100352u);
   plimsoll_record_stream(a, stream(3));
-  plimsoll_free(a, 100000, 0, stream(0));
+  plimsoll_device_free(a, 100000, 0, stream(0));
 }
 
 TEST_F(Plugin, AForkedChildFreesNothingAndSaysWhyItCannotAllocate) {
-  void* a = plimsoll_alloc(4096, 0, stream(0));
+  void* a = plimsoll_device_alloc(4096, 0, stream(0));
   EXPECT_EXIT(
       {
-        plimsoll_free(a, 4096, 0, stream(0));
+        plimsoll_device_free(a, 4096, 0, stream(0));
         plimsoll_record_stream(a, stream(1));
         plimsoll_reset();
         try {
-          plimsoll_alloc(4096, 0, stream(0));
+          plimsoll_device_alloc(4096, 0, stream(0));
         } catch (const std::runtime_error& error) {
           std::fputs(error.what(), stderr);
           std::exit(7);
@@ -123,7 +124,7 @@ TEST_F(Plugin, AForkedChildFreesNothingAndSaysWhyItCannotAllocate) {
         std::exit(0);
       },
       ::testing::ExitedWithCode(7), "forked process");
-  plimsoll_free(a, 4096, 0, stream(0));
+  plimsoll_device_free(a, 4096, 0, stream(0));
 }
 
 TEST_F(Plugin, BlocksMayBeFreedWhileTheProgramEnds) {
@@ -147,9 +148,9 @@ void* left_at_exit = nullptr;
 // Run in a process of its own by the test above.
 TEST(PluginAtExit, DISABLED_FreesInAnExitHandler) {
   plimsoll_use_fake_device(kCapacity);
-  left_at_exit = plimsoll_alloc(1 << 20, 0, stream(0));
+  left_at_exit = plimsoll_device_alloc(1 << 20, 0, stream(0));
   ASSERT_NE(left_at_exit, nullptr);
-  ASSERT_EQ(std::atexit([] { plimsoll_free(left_at_exit, 1 << 20, 0, stream(0)); }), 0);
+  ASSERT_EQ(std::atexit([] { plimsoll_device_free(left_at_exit, 1 << 20, 0, stream(0)); }), 0);
 }
 
 }  // namespace

@@ -229,7 +229,7 @@ def use_allocator():
             warnings.warn(f"plimsoll_torch: {variable} is for PyTorch's own allocator and has no effect")
     path = library_path()
     _library = _load(path)
-    allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "plimsoll_alloc", "plimsoll_free")
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "plimsoll_device_alloc", "plimsoll_device_free")
     _set_functions(torch, allocator)
     torch.cuda.memory.change_current_allocator(allocator)
     if torch.backends.cudnn.benchmark:

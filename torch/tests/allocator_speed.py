@@ -59,7 +59,7 @@ module = load_inline("plimsoll_speed", SOURCE, with_cuda=True, extra_cflags=["-O
                      functions=["ours_pair", "native_pair", "ours_replace", "native_replace"])
 library = plimsoll_torch.allocator._load(plimsoll_torch.library_path())
 address = lambda name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-alloc, free = address("plimsoll_alloc"), address("plimsoll_free")
+alloc, free = address("plimsoll_device_alloc"), address("plimsoll_device_free")
 for size in (512, 1 << 20, 2 << 20, 64 << 20):
     ours = module.ours_pair(alloc, free, size, 1_000_000)
     native = module.native_pair(size, 200_000)
