@@ -21,8 +21,8 @@ float pairs_dot(WeightKind kind, const PairRow& row, const float* in);
 // out += scale x row
 void pairs_axpy(WeightKind kind, const PairRow& row, float scale, float* out);
 
-// `count` weights, a multiple of 8: a bit each, and the values of those that are set, of which there
-// are `values_left` at least.
+// `count` weights, a multiple of 8: a bit each, and the values of those that are set, of which
+// there are `values_left` at least.
 struct MaskRow {
   const std::uint8_t* mask;
   const std::uint8_t* values;

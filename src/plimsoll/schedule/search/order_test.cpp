@@ -81,8 +81,8 @@ TEST(MirrorOrder, GoesLayerByLayerForwardAsWellAsBackward) {
             (std::vector<Index>{0, 2, 4, 1, 3, 5}));
 }
 
-// The backward half of two layers over three steps: gates of the upper layer and of the lower, which
-// reads what the upper one hands down. Each layer has two weights, whose terms are added up step by
+// The backward half of two layers over three steps: gates of the upper layer and of the lower,
+// which reads what the upper one hands down. Each layer has two weights, whose terms are added up step by
 // step. The sinks stand in the order of weights: both layers' first, then both layers' second.
 struct TwoWeights {
   Workload workload;
