@@ -1,5 +1,6 @@
 #include "machine_limits.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -34,9 +35,7 @@ std::size_t limit_of_group(const char* groups, const char* mark, const char* roo
     const std::size_t of_file = std::strlen(file) + 1;
     char path[kText];
     if (of_root + length + of_file > sizeof path) return least;
-    std::memcpy(path, root, of_root);
-    std::memcpy(path + of_root, group, length);
-    std::memcpy(path + of_root + length, file, of_file);
+    std::copy_n(file, of_file, std::copy_n(group, length, std::copy_n(root, of_root, path)));
     char text[kText];
     if (read_text(path, text)) {
       const std::size_t limit = limit_in(text);

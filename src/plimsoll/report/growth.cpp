@@ -130,7 +130,7 @@ std::optional<Growth> fit_dealt_out(std::int64_t start, const BytesAt& bytes,
     y[k] = *sample;
   }
   for (std::int64_t units = start; units < kMostUnits; ++units) {
-    const auto out = with_units(units, start, y);
+    auto out = with_units(units, start, y);
     if (!out) continue;
     bool holds = true;
     for (std::size_t k = 0; k < y.size() && holds; ++k)

@@ -51,7 +51,7 @@ void agree(std::vector<SizedWorkload>& members) {
   }
 }
 
-Result<Plan> plan_member(const SizedWorkload& member, MakePlanOptions how) {
+Result<Plan> plan_member(const SizedWorkload& member, const MakePlanOptions& how) {
   return checked(
       make_plan(member.graph, member.mapped, schedule::keep_all(member.mapped.workload), how));
 }

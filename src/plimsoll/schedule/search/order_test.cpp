@@ -7,7 +7,7 @@
 namespace plimsoll::schedule {
 namespace {
 
-void add_task(Workload& out, std::vector<std::size_t> inputs) {
+void add_task(Workload& out, const std::vector<std::size_t>& inputs) {
   const std::size_t index = out.tasks.size();
   Task task;
   for (std::size_t input : inputs) task.inputs.emplace_back(input);
@@ -82,8 +82,9 @@ TEST(MirrorOrder, GoesLayerByLayerForwardAsWellAsBackward) {
 }
 
 // The backward half of two layers over three steps: gates of the upper layer and of the lower,
-// which reads what the upper one hands down. Each layer has two weights, whose terms are added up step by
-// step. The sinks stand in the order of weights: both layers' first, then both layers' second.
+// which reads what the upper one hands down. Each layer has two weights, whose terms are added up
+// step by step. The sinks stand in the order of weights: both layers' first, then both layers'
+// second.
 struct TwoWeights {
   Workload workload;
   std::vector<Index> upper_gates, upper_readers, lower_gates;
