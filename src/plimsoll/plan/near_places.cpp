@@ -48,11 +48,9 @@ class NearPlaces {
                          images_[b] != nullptr && fits(b, images_[b]->offset);
       if (there) {
         place(b, images_[b]->offset);
-      } else if (is_state(buffers_[b])) {
-        return false;
-      } else if (way == Way::kNamesFirst) {
+      } else if (way == Way::kNamesFirst && !is_state(buffers_[b])) {
         moved.push_back(b);
-      } else if (!into_a_gap(b)) {
+      } else if (is_state(buffers_[b]) || !into_a_gap(b)) {
         return false;
       }
     }

@@ -155,7 +155,7 @@ bool can_be_cut(const Site& site) {
 std::unique_ptr<Kernel> make_piecewise(const Site& site, Factory make) {
   const auto on = [&](std::int64_t elements) {
     const ir::Graph graph = node_on(site, elements);
-    return make_widened(Site{graph, graph.nodes.front(), site.threads}, make);
+    return make_widened(Site{{graph, graph.nodes.front()}, site.threads}, make);
   };
   const std::int64_t rest = stored_elements(site.in(0)) % kPiece;
   auto piece = on(kPiece);
@@ -190,7 +190,7 @@ std::unique_ptr<Kernel> make_widened(const Site& site, Factory make, bool pointw
   if (pointwise && can_be_cut(site)) return make_piecewise(site, make);
   WideNode wide = wide_node(site);
   if (wide.bytes == 0) return nullptr;
-  auto inner = make(Site{wide.graph, wide.graph.nodes.front(), site.threads});
+  auto inner = make(Site{{wide.graph, wide.graph.nodes.front()}, site.threads});
   if (inner == nullptr) return nullptr;
   return std::make_unique<WidenedKernel>(site.threads, std::move(inner), std::move(wide.inputs),
                                          std::move(wide.outputs), wide.bytes);
