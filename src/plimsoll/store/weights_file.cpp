@@ -670,6 +670,7 @@ Status WeightsFile::encode_into(const WeightTensor& tensor, Form form, std::span
 
 Status WeightsFile::for_chunks(const WeightTensor& tensor,
                                const WeightsReader::Visit& visit) const {
+  if (tensor.bytes == 0) return {};
   if (!parts_) return reader_->for_chunks(tensor, visit, copy_part);
   const std::byte* begin = file_->bytes().data();
   const FileBytes all = tensor.mapped.empty() ? tensor.in_file : tensor.mapped;

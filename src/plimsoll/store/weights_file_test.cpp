@@ -80,6 +80,24 @@ TEST(WeightsFile, DecodesTheBlocksOfGgufAsItsOwnPackageDoes) {
   EXPECT_EQ(file->find("BF16")->element, Element::kBF16);
 }
 
+// The F16 tensor of the file as one of no rows, in blocks that are not decoded here.
+TEST(WeightsFile, ReadsTensorsWithoutValuesOfAnyKind) {
+  const auto file = MappedFile::open(kFiles / "blocks.gguf");
+  ASSERT_TRUE(file);
+  std::vector<std::byte> bytes(file->bytes().begin(), file->bytes().end());
+  const std::string_view header("F16\2\0\0\0", 7);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::byte* const at = bytes.data() + text.find(header) + header.size();
+  const std::uint64_t dims[] = {256, 0};
+  const std::uint32_t kind = 10;
+  std::memcpy(at, dims, sizeof dims);
+  std::memcpy(at + sizeof dims, &kind, sizeof kind);
+  const auto edited = WeightsFile::from_bytes(bytes);
+  ASSERT_TRUE(edited) << edited.error().message;
+  EXPECT_EQ(edited->find("F16")->form, "Q2_K");
+  EXPECT_TRUE(read_all(*edited, "F16").empty());
+}
+
 TEST(WeightsFile, EncodesQ8AndQ4ToTheBytesOfGguf) {
   const auto expected = NpzFile::open(kFiles / "blocks.npz");
   ASSERT_TRUE(expected);
