@@ -5,7 +5,9 @@ Documents name files in backticks (`schedule/fit.h`, `tools/figures.py --list`) 
 for a path when it ends like a source file or begins with a folder of the repository or of src/plimsoll. A path is looked
 up from the root, from src/ and from src/plimsoll/; a source file without a folder must be somewhere. Programs
 (`build/release/bin/pack_bench`) must have a source or a module. Fenced blocks are not read: documents_test.py runs them.
+Tests that a document names by a filter (`--gtest_filter='PlanSet*'`) must exist.
 """
+import fnmatch
 import functools
 import pathlib
 import re
@@ -67,6 +69,20 @@ def missing_paths(text):
     return out
 
 
+@functools.cache
+def tests():
+    """Names of GoogleTest's, as SUITE.NAME."""
+    sources = (SOURCE / path for path in tree()[0] if path.endswith("_test.cpp"))
+    return {f"{suite}.{name}" for path in sources for suite, name in re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)", path.read_text())}
+
+
+def missing_tests(text):
+    """Parts of filters that no test has the name for; suites may have an instantiation before them, and numbers behind."""
+    wanted = [part for found in re.findall(r"gtest_filter=['\"]?([^`'\"\s)]+)", text) for part in found.split("-")[0].split(":")]
+    return [part for part in wanted if not any(fnmatch.fnmatch(f"{before}{name}{behind}", part)
+                                               for name in tests() for before in ("", "X/") for behind in ("", "/0"))]
+
+
 def anchors(text):
     """What GitHub makes of the headings."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
@@ -101,6 +117,12 @@ class Documents(unittest.TestCase):
         self.assertEqual(wrong, [])
 
 
+    def test_every_filter_names_tests(self):
+        self.assertGreater(len(tests()), 1000)
+        wrong = [f"{path.relative_to(SOURCE)}: {part}" for path in documents() for part in missing_tests(path.read_text())]
+        self.assertEqual(wrong, [])
+
+
 class Planted(unittest.TestCase):
     """Each kind of wrong name is found, and right ones are not."""
 
@@ -114,6 +136,9 @@ class Planted(unittest.TestCase):
                       "kernels/cpu/<op>.cpp", "report.html", "1/32", "plan.json", "native/other"):
             self.assertEqual(missing_paths(f"begin at `{right}`, then"), [], right)
         self.assertEqual(missing_paths("```\n`nowhere/fit.h`\n```\n"), [])
+
+    def test_filters(self):
+        self.assertEqual(missing_tests("`api_test --gtest_filter=SlowRanks*` and `--gtest_filter='PlanSet*:Nobody.*'`"), ["SlowRanks*", "Nobody.*"])
 
     def test_wrong_links(self):
         readme = SOURCE / "README.md"
