@@ -71,16 +71,16 @@ def missing_paths(text):
 
 @functools.cache
 def tests():
-    """Names of GoogleTest's, as SUITE.NAME."""
+    """Names of GoogleTest's tests, of those with parameters as SOMETHING/SUITE.NAME/0."""
     sources = (SOURCE / path for path in tree()[0] if path.endswith("_test.cpp"))
-    return {f"{suite}.{name}" for path in sources for suite, name in re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)", path.read_text())}
+    found = (match for path in sources for match in re.findall(r"\bTEST(|_F|_P)\(\s*(\w+),\s*(\w+)", path.read_text()))
+    return {f"Some/{suite}.{name}/0" if kind == "_P" else f"{suite}.{name}" for kind, suite, name in found}
 
 
 def missing_tests(text):
-    """Parts of filters that no test has the name for; suites may have an instantiation before them, and numbers behind."""
+    """Parts of filters that match no test."""
     wanted = [part for found in re.findall(r"gtest_filter=['\"]?([^`'\"\s)]+)", text) for part in found.split("-")[0].split(":")]
-    return [part for part in wanted if not any(fnmatch.fnmatch(f"{before}{name}{behind}", part)
-                                               for name in tests() for before in ("", "X/") for behind in ("", "/0"))]
+    return [part for part in wanted if not fnmatch.filter(tests(), part)]
 
 
 def anchors(text):
