@@ -148,7 +148,7 @@ struct Experiment {
   }
 };
 
-// Sanitizers do not follow fibers; TSan looks at the same lists in heap_test.cpp.
+// Sanitizers do not follow fibers; TSan looks at the same lists in threads_test.cpp.
 #ifdef PLIMSOLL_SANITIZED
 #define SKIP_FIBERS() GTEST_SKIP() << "fibers and sanitizers do not mix"
 #else
