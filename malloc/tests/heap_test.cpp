@@ -81,18 +81,24 @@ TEST(Heap, ReusesResidentMemoryBeforeFresh) {
   plimsoll_free(keep);
 }
 
+// Four blocks in a row, filled with 1 to 4; the first and the third are free again.
+std::vector<unsigned char*> blocks_around_holes(std::size_t bytes) {
+  std::vector<unsigned char*> blocks;
+  for (int i = 0; i < 4; ++i) {
+    blocks.push_back(static_cast<unsigned char*>(plimsoll_malloc(bytes)));
+    std::memset(blocks.back(), i + 1, bytes);
+  }
+  plimsoll_free(blocks[0]);
+  plimsoll_free(blocks[2]);
+  return blocks;
+}
+
 // Two holes of 32 MiB are memory for one block of 60: their pages are moved, none is cleared anew.
 TEST(Heap, MovesResidentMemoryUnderABlockThatFitsNoHole) {
   plimsoll_malloc_trim();
   constexpr std::size_t kHole = std::size_t{32} << 20;
   constexpr std::size_t kLong = std::size_t{60} << 20;
-  std::vector<unsigned char*> blocks;
-  for (int i = 0; i < 4; ++i) {
-    blocks.push_back(static_cast<unsigned char*>(plimsoll_malloc(kHole)));
-    std::memset(blocks.back(), i + 1, kHole);
-  }
-  plimsoll_free(blocks[0]);
-  plimsoll_free(blocks[2]);
+  const std::vector<unsigned char*> blocks = blocks_around_holes(kHole);
   plimsoll_malloc_statistics before;
   plimsoll_malloc_get_statistics(&before);
   auto* zeroed = static_cast<unsigned char*>(plimsoll_calloc(1, kLong));
@@ -118,13 +124,7 @@ TEST(Heap, DoesWithoutAKernelThatMovesPages) {
     ASSERT_EQ(errno, ENOMEM);
     constexpr std::size_t kHole = std::size_t{32} << 20;
     constexpr std::size_t kLong = std::size_t{60} << 20;
-    std::vector<unsigned char*> blocks;
-    for (int i = 0; i < 4; ++i) {
-      blocks.push_back(static_cast<unsigned char*>(plimsoll_malloc(kHole)));
-      std::memset(blocks.back(), i + 1, kHole);
-    }
-    plimsoll_free(blocks[0]);
-    plimsoll_free(blocks[2]);
+    const std::vector<unsigned char*> blocks = blocks_around_holes(kHole);
     auto* zeroed = static_cast<unsigned char*>(plimsoll_calloc(1, kLong));
     EXPECT_EQ(std::count(zeroed, zeroed + kLong, 0), static_cast<std::ptrdiff_t>(kLong));
     std::memset(zeroed, 9, kLong);

@@ -1,12 +1,9 @@
 // The allocator's parts, each by itself.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
-#include <vector>
 
 #include "footprint.h"
 #include "kernel.h"

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <barrier>
 #include <cstring>
-#include <iterator>
 #include <random>
 #include <set>
 #include <thread>
@@ -14,7 +13,6 @@
 #include "magazine.h"
 #include "plimsoll_malloc.h"
 #include "pool.h"
-#include "size_class.h"
 
 namespace plimsoll::heap {
 namespace {
