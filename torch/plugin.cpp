@@ -20,6 +20,7 @@ constexpr int kMostDevices = 64;
 // Never destroyed: PyTorch frees tensors while static objects go away.
 struct Plugin {
   std::array<std::atomic<DeviceState*>, kMostDevices> devices{};
+  std::array<DeviceState*, kMostDevices> of_parent{};  // a child's; for those who look for leaks
   std::mutex opening;
   std::atomic<std::int64_t> fake_capacity{0};
   std::string problem;
@@ -43,7 +44,9 @@ void in_parent() {
 }
 void in_child() {
   Plugin& all = plugin();
-  for (auto& device : all.devices) device.store(nullptr);
+  for (std::size_t i = 0; i < all.devices.size(); ++i) {
+    all.of_parent[i] = all.devices[i].exchange(nullptr);
+  }
   all.forked = true;
   all.problem = "CUDA memory cannot be used in a forked process; start workers with 'spawn'";
   all.opening.unlock();
