@@ -2,6 +2,7 @@
 #include "plimsoll/model/onnx/bounded_axes.h"
 
 #include <cmath>
+#include <deque>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,13 +37,14 @@ std::vector<std::string> routed(const std::vector<std::string>& middle) {
 Result<ImportedModel> import_nodes(const std::vector<std::string>& nodes,
                                    const Capacity& capacity = {},
                                    const std::vector<std::int64_t>& result = {kRows, kWidth}) {
-  const std::string file = model(graph(
+  static std::deque<std::string> files;  // models read their weights there
+  const std::string& file = files.emplace_back(model(graph(
       {.nodes = nodes,
        .initializers = {tensor("one", 7, {1}, int64s({1})), tensor("axis", 7, {1}, int64s({0})),
                         tensor("two", 7, {2}, int64s({1, 1})),
                         tensor("zeros", 1, {kRows, kWidth}, std::string(kRows * kWidth * 4, '\0'))},
        .inputs = {value("x", 1, {kRows, kWidth}), value("chosen", 7, {kRows})},
-       .outputs = {value("y", 1, result)}}));
+       .outputs = {value("y", 1, result)}})));
   ImportOptions how;
   how.capacity = capacity;
   return import_onnx_bytes({reinterpret_cast<const std::byte*>(file.data()), file.size()}, how);
