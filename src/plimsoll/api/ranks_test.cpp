@@ -374,6 +374,7 @@ TEST(Ranks, PlanBucketsSideBySideAndCollectivesOnAStreamOfTheirOwn) {
     ASSERT_TRUE(planned.has_value()) << model << ": " << planned.error().message;
     const plan::Plan& plan = p.planned.plan;
     EXPECT_TRUE(plan::check_plan(plan).ok());
+    EXPECT_LE(p.planned.summary.bound_seconds, plan.predicted_seconds) << model;
     std::size_t sums = 0, together = 0, apart = 0;
     for (const plan::PlanStep& step : plan.steps) {
       const bool collective =

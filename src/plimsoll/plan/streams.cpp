@@ -212,4 +212,11 @@ Status spread_over_streams(Plan& plan, const StreamOptions& options) {
   return {};
 }
 
+double bound_on_streams(const Plan& plan, int streams, double on_one) {
+  double collectives = 0;
+  for (const PlanStep& step : plan.steps)
+    if (is_collective(plan, step)) collectives += step.seconds;
+  return std::max((on_one - collectives) / streams, collectives);
+}
+
 }  // namespace plimsoll::plan

@@ -52,4 +52,8 @@ struct StreamOptions {
 // `plan` runs on one compute stream.
 Status spread_over_streams(Plan& plan, const StreamOptions& options);
 
+// What no plan on several compute streams can be faster than, given that for one: at best they
+// share the computations evenly, and the collectives of `plan` run beside them.
+double bound_on_streams(const Plan& plan, int streams, double on_one);
+
 }  // namespace plimsoll::plan

@@ -8,6 +8,7 @@
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
+#include "plimsoll/plan/streams.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -230,9 +231,10 @@ class BudgetFitter {
     summary_.limiting = limiting_;
     summary_.limiting_bytes = limiting_bytes_;
     // Of the workload as it is: a bound under what was held back would promise too much.
-    summary_.bound_seconds =
+    const double on_one =
         std::min(schedule::bound_for_order_of(fitted.schedule, mapped_.workload, how_),
                  fitted.schedule.seconds);
+    summary_.bound_seconds = bound_on_streams(plan, options_.streams, on_one);
     summary_.counts = schedule::count(fitted.schedule);
     return plan;
   }
