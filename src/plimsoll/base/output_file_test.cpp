@@ -45,6 +45,7 @@ class OutputFiles : public testing::Test {
     EXPECT_EQ(::pipe(ready), 0);
     const pid_t child = ::fork();
     if (child == 0) {
+      ::signal(signal, SIG_DFL);  // nohup has SIGHUP ignored
       const auto wait_here = [&] {
         EXPECT_EQ(::write(ready[1], "x", 1), 1);
         while (true) ::pause();
