@@ -20,6 +20,8 @@ import unittest
 import zipfile
 from pathlib import Path
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where this runs under nohup
+
 PROGRAM, FOLDER = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2])
 RUN = ["run", "mlp", "--steps", "1", "--threads", "1"]
 CSV = "id,lower,upper,size\na,0,2,64\nb,1,3,64\n"

@@ -27,6 +27,8 @@ MLP = ["mlp", "--batch", "8", "--threads", "1"]
 BOOKKEEPING = 64 << 10  # bytes outside the arena that belong to no tensor
 WITHIN = 10  # seconds, from a fault to the end of all ranks
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where this runs under nohup
+
 
 def ranks_of(launcher):
     """The processes of the ranks, by rank, once they run steps."""
@@ -67,9 +69,9 @@ class Ranks(unittest.TestCase):
         for x, y in zip(a, b):
             self.assertAlmostEqual(x, y, delta=tolerance * max(1, abs(x)))
 
-    def begun(self, *words):
+    def begun(self, *words, starter=()):
         """A run of many steps that has begun."""
-        run = subprocess.Popen([PROGRAM, "run", *MLP, "--steps", "1000000", *words], cwd=self.folder,
+        run = subprocess.Popen([*starter, PROGRAM, "run", *MLP, "--steps", "1000000", *words], cwd=self.folder,
                                env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(run.kill)
         for _ in range(3):
@@ -243,6 +245,16 @@ class Ranks(unittest.TestCase):
                     time.sleep(0.05)
                 self.assertEqual(ranks_of(self.mark), {})
                 self.assertIn(run.returncode, (-how, 128 + how))
+
+    def test_nohup_goes_on_when_the_terminal_closes(self):
+        run = self.begun("--ranks", "2", starter=["nohup"])
+        run.send_signal(signal.SIGHUP)
+        for _ in range(20):  # more than a pipe had when the signal came
+            self.assertIn("step", run.stdout.readline())
+        time.sleep(0.5)
+        self.assertEqual(len(ranks_of(self.mark)), 2)
+        run.terminate()
+        run.communicate(timeout=WITHIN)
 
     def test_ctrl_c_saves_a_whole_checkpoint(self):
         run = self.begun("--ranks", "2", "--save", "w.npz")

@@ -79,13 +79,17 @@ void hand_on(int signal) {
   next_signal = SIGTERM;
 }
 
-// SIGINT, SIGTERM and SIGHUP are handed on while this lives.
+// SIGINT, SIGTERM and SIGHUP are handed on while this lives, but for those that are ignored: a run
+// that nohup started outlives the terminal with all its ranks.
 class HandedOn {
  public:
   HandedOn() {
     struct sigaction how {};
     how.sa_handler = hand_on;
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &how, &before_[i]);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &how, nullptr);
+    }
   }
   ~HandedOn() {
     for (std::size_t i = 0; i < kSignals.size(); ++i)
