@@ -41,14 +41,16 @@ std::unique_ptr<Kernel> make_dropout(const Site& site) {
   });
 }
 
+// In double, as the definition draws: a product and a sum in float round differently where the
+// processor joins them, and one seed gave other numbers on other machines.
 template <typename T>
 PLIMSOLL_VECTORIZED void draw_range(T* y, std::uint32_t first, std::int64_t n, ops::DropoutKey key,
-                                    float low, float range) {
+                                    double low, double range) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const std::uint32_t hash = ops::dropout_mix(
         ops::dropout_mix((first + static_cast<std::uint32_t>(i)) ^ key.low) ^ key.high);
-    store(y[i], low + range * ops::uniform_of(hash));
+    store(y[i], static_cast<float>(low + range * ops::uniform_of(hash)));
   }
 }
 
@@ -56,9 +58,8 @@ std::unique_ptr<Kernel> make_random_uniform(const Site& site) {
   const std::int64_t count = site.out().shape.elements();
   if (!all_row_major(site) || site.in(0).dtype != ir::DType::kU64 || count > std::int64_t{1} << 32)
     return nullptr;
-  const auto low = static_cast<float>(site.attributes().real("low"));
-  const auto range =
-      static_cast<float>(site.attributes().real("high") - site.attributes().real("low"));
+  const double low = site.attributes().real("low");
+  const double range = site.attributes().real("high") - low;
   const auto seed = static_cast<std::uint64_t>(site.attributes().integer("seed"));
   return for_float_type(site.out().dtype, [&](auto element) {
     using T = decltype(element);
