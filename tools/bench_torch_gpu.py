@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Training steps on a GPU, PyTorch's in each of its modes, and with --plimsoll ours beside them in the same run: time and peak memory.
 
-    python tools/bench_torch_gpu.py [WORK ...] [--amp] [--plimsoll build/release/plimsoll] [--rounds 2] [--json]
+    python tools/bench_torch_gpu.py [WORK ...] [--amp] [--plimsoll build/release/plimsoll [--within 0.97]] [--rounds 2] [--json]
 
 Fused AdamW, fp32 weights, TF32 products (with --amp: bf16 autocast), no dropout, tied heads, scaled_dot_product_attention, the loss inside what is
 compiled. A mode has a process of its own, which measures plain steps and then, as the mode `… graph`, the whole step replayed as one CUDA graph. Peak is
 torch.cuda.max_memory_allocated of settled steps (weights, gradients and moments included, the context not); time is their median. With --plimsoll the
 modes and `plimsoll run` take turns for so many rounds: the ratios are our median over the least of PyTorch's medians, and our bytes over its lowest
-peak, each on its own. Compiled modes are compiled side by side first, into Inductor's own cache, so that the timed processes find everything
+peak, each on its own. With --within ours also runs under a budget of that part of PyTorch's lowest peak, as a row of its own. Compiled modes are compiled side by side first, into Inductor's own cache, so that the timed processes find everything
 compiled. Needs a GPU and a Python with torch; torchvision for resnet101 and transformers for whisper-small.
 """
 import argparse
@@ -23,6 +23,7 @@ import bench_torch
 WORKS = {"alexnet": ("alexnet", 128, None), "resnet50-32": ("resnet50", 32, None), "resnet50": ("resnet50", 256, None), "resnet101": ("resnet101", 32, None),
          "gpt2": ("gpt2", 8, 1024), "gpt2-16": ("gpt2", 16, 1024), "bert": ("bert", 16, 512), "whisper-small": ("whisper-small", 16, 224)}
 IMAGES = ("alexnet", "resnet50", "resnet101")
+OURS, WITHIN = "plimsoll", "plimsoll within"
 COMPILERS = 6  # processes that compile side by side
 
 
@@ -122,15 +123,16 @@ def in_a_process(work, mode, options):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def ours(work, options):
+def ours(work, options, budget=None):
     name, batch, length = WORKS[work]
     command = [options.plimsoll, "run", name, "--batch", str(batch), "--device", "cuda", "--steps", str(options.steps + 2), "--json"]
     command += ["--seq", str(length)] * (length is not None and name != "whisper-small") + (["--amp", "bf16"] if options.amp else ["--tf32"])
+    command += ["--budget", str(budget)] * (budget is not None)
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stdout} {done.stderr[-600:]}")
     answer = json.loads(done.stdout)
-    return {"plimsoll": {"peak_mib": answer["peak_bytes"] / 2**20, "milliseconds": 1e3 * statistics.median(answer["step_seconds"][2:])}}
+    return {OURS if budget is None else WITHIN: {"peak_mib": answer["peak_bytes"] / 2**20, "milliseconds": 1e3 * statistics.median(answer["step_seconds"][2:])}}
 
 
 def wanted(work, options):
@@ -146,16 +148,24 @@ def row_of(work, options):
                 known = row.setdefault(mode, {"milliseconds": []})
                 known["milliseconds"] += [figures.pop("milliseconds")] if "milliseconds" in figures else []
                 known.update(figures)
+    rivals = rivals_in(row)
+    if options.plimsoll and options.within and rivals:
+        for mode, figures in ours(work, options, int(options.within * 2**20 * min(rival["peak_mib"] for rival in rivals))).items():
+            row[mode] = dict(figures, milliseconds=[figures["milliseconds"]])
     return row
 
 
+def rivals_in(row):
+    return [figures for mode, figures in row.items() if mode not in (OURS, WITHIN) and figures["milliseconds"]]
+
+
 def summary(row):
-    """Our time and bytes over the best of PyTorch's modes, each on its own."""
-    rivals = [figures for mode, figures in row.items() if mode != "plimsoll" and figures["milliseconds"]]
-    if "plimsoll" not in row or not rivals:
+    """Our time and bytes over the best of PyTorch's modes, each on its own, for each of our rows."""
+    rivals = rivals_in(row)
+    if not rivals:
         return {}
-    return {"time": statistics.median(row["plimsoll"]["milliseconds"]) / min(statistics.median(rival["milliseconds"]) for rival in rivals),
-            "bytes": row["plimsoll"]["peak_mib"] / min(rival["peak_mib"] for rival in rivals)}
+    time, peak = (min(of) for of in zip(*((statistics.median(rival["milliseconds"]), rival["peak_mib"]) for rival in rivals)))
+    return {mode: {"time": statistics.median(row[mode]["milliseconds"]) / time, "bytes": row[mode]["peak_mib"] / peak} for mode in (OURS, WITHIN) if mode in row}
 
 
 def main():
@@ -163,6 +173,7 @@ def main():
     parser.add_argument("works", nargs="*", metavar="WORK", help=" ".join(WORKS))
     parser.add_argument("--amp", action="store_true", help="bf16 autocast")
     parser.add_argument("--plimsoll", help="our program, measured in the same run")
+    parser.add_argument("--within", type=float, help="ours also within this part of PyTorch's lowest peak")
     parser.add_argument("--modes", help="only these of PyTorch's, by commas")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=10)
@@ -188,8 +199,8 @@ def main():
         for mode, figures in row.items():
             said = figures.get("error") or f"{statistics.median(figures['milliseconds']):9.2f} ms {figures['peak_mib']:9.0f} MiB"
             print(f"{work:14} {mode:32} {said}", flush=True)
-        if answer[work]["ratios"]:
-            print(f"{work:14} ours over PyTorch's best: {answer[work]['ratios']['time']:.3f} of the time, {answer[work]['ratios']['bytes']:.3f} of the bytes", flush=True)
+        for mode, ratios in answer[work]["ratios"].items():
+            print(f"{work:14} {mode} over PyTorch's best: {ratios['time']:.3f} of the time, {ratios['bytes']:.3f} of the bytes", flush=True)
     if options.json:
         print(json.dumps(answer))
 
