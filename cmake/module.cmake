@@ -87,7 +87,7 @@ function(plimsoll_tests_end)
   endif()
   if(tests AND PLIMSOLL_SANITIZE MATCHES thread)
     set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT
-      OMP_NUM_THREADS=1 "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")
+      OMP_THREAD_LIMIT=1 "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")
   endif()
 endfunction()
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs every GoogleTest program of a build in shards, side by side: what a sanitizer preset needs to end in minutes on many cores.
 
-  python3 tools/run_shards.py build/asan [--jobs N] [--shards 8] [--timeout 900] [--only NAME,...] [--logs DIR] [--json]
+  python3 tools/run_shards.py build/asan [--jobs N] [--shards 8] [--timeout 900] [--within SECONDS] [--only NAME,...] [--logs DIR] [--json]
 
 Quick suites only, as `make test` runs them (no Slow*, no Cuda*). A row a program: shards that passed, tests that ran, and for every shard that
-did not pass the first line that says why (a sanitizer's summary, a failed test, the time limit). The logs of those shards stay in --logs. Exit
-status 1 where a shard did not pass."""
+did not pass the first line that says why (a sanitizer's summary, a failed test, the time limit). The logs of those shards stay in --logs. --within
+is the time for all of them: what has not ended by then counts as not passed. Exit status 1 where a shard did not pass."""
 import argparse
 import concurrent.futures
 import json
@@ -26,17 +26,18 @@ def environment(build):
     cache = (build / "CMakeCache.txt").read_text()
     answer = dict(os.environ, GOMP_SPINCOUNT="1000", UBSAN_OPTIONS="print_stacktrace=1")
     if re.search(r"PLIMSOLL_SANITIZE:\w+=.*thread", cache):
-        answer.update(OMP_NUM_THREADS="1", TSAN_OPTIONS=f"suppressions={ROOT}/tools/tsan.supp")
+        answer.update(OMP_THREAD_LIMIT="1", TSAN_OPTIONS=f"suppressions={ROOT}/tools/tsan.supp")
     return answer
 
 
 def run(program, shard, options, variables):
     begin = time.monotonic()
+    limit = min(options.timeout, options.end - begin)
     variables = dict(variables, GTEST_TOTAL_SHARDS=str(options.shards), GTEST_SHARD_INDEX=str(shard))
     log = options.logs / f"{program.name}.{shard}.log"
     with open(log, "wb") as out:
         try:
-            status = subprocess.run([program, QUICK, "--gtest_brief=1"], stdout=out, stderr=subprocess.STDOUT, env=variables, timeout=options.timeout).returncode
+            status = subprocess.run([program, QUICK, "--gtest_brief=1"], stdout=out, stderr=subprocess.STDOUT, env=variables, timeout=max(limit, 0)).returncode
         except subprocess.TimeoutExpired:
             status = "time limit"
     text = log.read_bytes()
@@ -55,10 +56,12 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--shards", type=int, default=8)
     parser.add_argument("--timeout", type=float, default=900)
+    parser.add_argument("--within", type=float, default=float("inf"))
     parser.add_argument("--only", default="")
     parser.add_argument("--logs", type=pathlib.Path)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    options.end = time.monotonic() + options.within
     options.logs = options.logs or options.build / "shards"
     options.logs.mkdir(parents=True, exist_ok=True)
     only = set(filter(None, options.only.split(",")))
