@@ -57,7 +57,7 @@ std::shared_ptr<kernels::Backend> paper_card(const schedule::DeviceProfile& prof
   card.library = profile.card->library;
   card.memory = profile.memory_bytes;
   for (const auto& [signature, need] : profile.card->kernels)
-    card.kernels.emplace(signature, ops::KernelFacts{need.scratch, need.in_place, 0});
+    card.kernels.emplace(signature, ops::KernelFacts{need.scratch, need.in_place, 0, need.engine});
   return kernels::make_paper_card(std::move(card));
 }
 

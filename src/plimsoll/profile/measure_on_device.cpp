@@ -158,7 +158,7 @@ Status measure_device_copies(device::Device& device, schedule::DeviceProfile& pr
 void note_needs(const std::string& signature, const kernels::Kernel& kernel,
                 schedule::DeviceProfile& profile) {
   if (!profile.card) return;
-  const schedule::KernelNeed need{kernel.scratch(), kernel.in_place()};
+  const schedule::KernelNeed need{kernel.scratch(), kernel.in_place(), kernel.engine()};
   if (need == schedule::KernelNeed{}) {
     profile.card->kernels.erase(signature);
   } else {

@@ -160,6 +160,9 @@ class RankBackend final : public Backend {
   std::optional<ops::KernelFacts> known_facts(const std::string& signature) const override {
     return is_collective(signature) ? std::nullopt : others_->known_facts(signature);
   }
+  void use_engines(const std::map<std::string, std::string>& engines) override {
+    others_->use_engines(engines);
+  }
   bool is_here() const override { return others_->is_here(); }
   Status call_host(void* queue, void (*call)(void*), void* subject) override {
     return others_->call_host(queue, call, subject);
