@@ -169,6 +169,8 @@ Result<std::optional<ProfiledCard>> profiled_card(const json& file) {
     if (in_place != need.end() && !in_place->is_boolean())
       return bad_input("profile: `in_place` of '{}' must be true or false", signature);
     kernel.in_place = in_place == need.end() || in_place->get<bool>();
+    if (need.contains("engine") && !need["engine"].is_string())
+      return bad_input("profile: `engine` of '{}' must be text", signature);
     kernel.engine = text_of(need, "engine");
   }
   return std::optional(std::move(out));

@@ -3,8 +3,8 @@
 // cuDNN has tens of engines for one convolution and cuBLASLt hundreds of algorithms for one
 // product. Which one it lists first follows its version and the card; another one gives other bits
 // and wants other scratch. So what a kernel took on the card is text, which profiles keep by
-// signature (schedule/device_profile.h) and plans carry (plan/plan.h), and a kernel that is made for
-// a plan takes what the plan names, or is refused in words.
+// signature (schedule/device_profile.h) and plans carry (plan/plan.h), and a kernel that is made
+// for a plan takes what the plan names, or is refused in words.
 //
 //   conv      "cudnn:38/2=11/9=0"                            engine 38 with two of its knobs set
 //   linear    "cublaslt:42.0.1c.0.3.0.0.0"                   the algorithm's 64 bytes, in eights
