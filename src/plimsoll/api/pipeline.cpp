@@ -306,7 +306,8 @@ Status advance(Pipeline& p, Stage last) {
       PLIMSOLL_RETURN_IF_ERROR(
           keep_weights_encoded(p, {}, [](ir::Graph all) -> Result<ir::Graph> { return all; }));
     PLIMSOLL_TRY(graph, share_among_ranks(p, std::move(graph)));
-    PLIMSOLL_TRY(graph, fit_to_backend(std::move(graph), *p.backend));
+    PLIMSOLL_TRY(const schedule::DeviceProfile prices, prices_of_layouts(p));
+    PLIMSOLL_TRY(graph, fit_to_backend(std::move(graph), *p.backend, &prices));
     PLIMSOLL_TRY(graph, join_buckets(p, std::move(graph)));
     PLIMSOLL_RETURN_IF_ERROR(agree_on_model(p.ranks, p.request.model, ir::to_text(graph)));
     PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));

@@ -120,6 +120,15 @@ Result<schedule::DeviceProfile> profile_named(const Pipeline& p) {
   return out;
 }
 
+Result<schedule::DeviceProfile> prices_of_layouts(const Pipeline& p) {
+  if (p.device == "cpu" || p.device == kMeasured) return profile::find_profile("cpu");
+  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(p.device));
+  if (!card) return profile_named(p);
+  PLIMSOLL_TRY(schedule::DeviceProfile out, profile::find_profile("h200"));
+  keep_arithmetic(p.request.tf32, out);
+  return out;
+}
+
 Result<schedule::DeviceProfile> profile_of_card(const Pipeline& p) {
   if (!p.measure) {
     PLIMSOLL_TRY(schedule::DeviceProfile out, profile::find_profile("h200"));

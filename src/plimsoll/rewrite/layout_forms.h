@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plimsoll/rewrite/layout_options.h"
 #include "plimsoll/rewrite/layout_roles.h"
-#include "plimsoll/rewrite/layouts.h"
 
 namespace plimsoll::rewrite {
 

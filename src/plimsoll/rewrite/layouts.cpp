@@ -6,6 +6,7 @@
 #include "plimsoll/ops/movement/channel_groups.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/layout_forms.h"
+#include "plimsoll/rewrite/layout_prices.h"
 #include "plimsoll/rewrite/layout_roles.h"
 
 namespace plimsoll::rewrite {
@@ -15,12 +16,14 @@ using ir::Layout;
 
 class LayoutPass {
  public:
+  // Without a choice for each node the rule decides.
   LayoutPass(const ir::Graph& graph, const LayoutOptions& options, const LayoutRoles& roles,
-             const LayoutForms& forms)
+             const LayoutForms& forms, const std::vector<LayoutChoice>* chosen)
       : in_(graph),
         options_(options),
         roles_(roles),
         forms_(forms),
+        chosen_(chosen),
         versions_(graph.values.size()) {}
 
   ir::Graph run() {
@@ -33,6 +36,9 @@ class LayoutPass {
     }
     return std::move(out_);
   }
+
+  // Of each node, as it was laid out.
+  const std::vector<LayoutChoice>& choices() const { return choices_; }
 
  private:
   struct Version {
@@ -111,12 +117,22 @@ class LayoutPass {
   void copy_node(const ir::Node& node) {
     layer_ = node.layer;
     phase_ = node.phase;
-    NodeLayouts layouts = forms_.of(node, choice_by_rule(node));
+    LayoutChoice choice = chosen_ ? (*chosen_)[choices_.size()] : choice_by_rule(node);
+    NodeLayouts layouts = forms_.of(node, choice);
     if (node.op == "reshape" || node.op == "transpose") {
       lay_out_shuffle(node, layouts.inputs[0], layouts.outputs[0]);
-      if (node.op == "transpose") lay_out_permutation(node, layouts.inputs[0], layouts.outputs[0]);
+      if (node.op == "transpose" && !chosen_)
+        lay_out_permutation(node, layouts.inputs[0], layouts.outputs[0]);
+      choice = {lies_last(node.inputs[0], layouts.inputs[0]),
+                lies_last(node.outputs[0], layouts.outputs[0])};
     }
+    choices_.push_back(choice);
     emit(node, layouts.inputs, layouts.outputs);
+  }
+
+  bool lies_last(ValueId value, const Layout& layout) const {
+    const int rank = type_in(value).shape.rank();
+    return rank >= 3 && layout == Layout::channels_last(rank);
   }
 
   LayoutChoice choice_by_rule(const ir::Node& node) const {
@@ -185,6 +201,8 @@ class LayoutPass {
   const LayoutOptions& options_;
   const LayoutRoles& roles_;
   const LayoutForms& forms_;
+  const std::vector<LayoutChoice>* chosen_;
+  std::vector<LayoutChoice> choices_;
   ir::Graph out_;
   std::vector<std::vector<Version>> versions_;  // of each old value; the first is how it was made
   std::string layer_;
@@ -204,7 +222,23 @@ Result<ir::Graph> choose_layouts(const ir::Graph& graph, const LayoutOptions& op
   if (!has_convolutions(graph)) return graph;
   const LayoutRoles roles(graph);
   const LayoutForms forms(graph, roles, options);
-  ir::Graph out = LayoutPass(graph, options, roles, forms).run();
+  LayoutPass by_rule(graph, options, roles, forms, nullptr);
+  ir::Graph out = by_rule.run();
+  if (options.price) {
+    const auto choices = choose_by_price(graph, roles, forms, options, by_rule.choices());
+    if (choices && *choices != by_rule.choices())
+      out = LayoutPass(graph, options, roles, forms, &*choices).run();
+  }
+  PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));
+  return out;
+}
+
+Result<ir::Graph> keep_row_major(const ir::Graph& graph, const LayoutOptions& options) {
+  if (!has_convolutions(graph)) return graph;
+  const LayoutRoles roles(graph);
+  const LayoutForms forms(graph, roles, options);
+  const std::vector<LayoutChoice> plain(graph.nodes.size());
+  ir::Graph out = LayoutPass(graph, options, roles, forms, &plain).run();
   PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));
   return out;
 }
