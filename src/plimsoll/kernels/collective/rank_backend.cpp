@@ -155,6 +155,7 @@ class RankBackend final : public Backend {
     return others_->weights_layout(graph, node);
   }
   std::int64_t least_channels_last() const override { return others_->least_channels_last(); }
+  BackendRewrites rewrites() const override { return others_->rewrites(); }
   std::string instruction_set() const override { return others_->instruction_set(); }
   std::string library() const override { return others_->library(); }
   std::optional<ops::KernelFacts> known_facts(const std::string& signature) const override {
