@@ -12,8 +12,8 @@ namespace {
 using ir::Layout;
 
 constexpr std::int64_t kMostVisits = 100;
-constexpr double kUnitsPerSecond = 1e12;  // capacities are picoseconds
-constexpr double kMostSeconds = 100;      // of one operator: sums of them stay in range
+constexpr double kUnitsPerSecond = 1e11;  // capacities are tens of picoseconds
+constexpr double kMostSeconds = 10;       // of one operator: the sum over a million is in range
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 
 class LayoutCut {
@@ -45,7 +45,7 @@ class LayoutCut {
     std::uint32_t writes = 0;
   };
 
-  std::int64_t units(double seconds) const {
+  static std::int64_t units(double seconds) {
     return static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMostSeconds) * kUnitsPerSecond);
   }
   void arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity) {
