@@ -2,6 +2,10 @@
 // same pipeline, plans, staging, streams and reports as on a card, and the same bits as on the CPU.
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +14,7 @@
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/api/testing/small_run.h"
 #include "plimsoll/base/file.h"
+#include "plimsoll/plan/plan_file.h"
 #include "plimsoll/profile/measure_operators.h"
 
 namespace plimsoll::api {
@@ -184,6 +189,110 @@ TEST(DeviceRuns, AnOperatorWithoutAKernelIsNamedAtPlanningTime) {
   ASSERT_FALSE(planned);
   EXPECT_EQ(planned.error().code, ErrorCode::kBadInput);
   EXPECT_THAT(planned.error().message, HasSubstr("relu"));
+}
+
+// A library with several engines for a product, the first of which it takes by itself.
+class WithEngines final : public kernels::Backend {
+ public:
+  explicit WithEngines(std::vector<std::string> engines) : engines_(std::move(engines)) {}
+  device::Device& device() const override { return inner_->device(); }
+  Result<std::unique_ptr<kernels::Kernel>> make_kernel(const ir::Graph& graph,
+                                                       NodeId node) override {
+    PLIMSOLL_TRY(std::unique_ptr<kernels::Kernel> kernel, inner_->make_kernel(graph, node));
+    if (graph.node(node).op != "linear") return kernel;
+    const auto wanted = wanted_.find(ops::signature(graph, graph.node(node)));
+    const std::string& engine = wanted == wanted_.end() ? engines_.front() : wanted->second;
+    if (std::find(engines_.begin(), engines_.end(), engine) == engines_.end())
+      return bad_input("the library has no engine '{}', which the plan names", engine);
+    taken.push_back(engine);
+    kernel->set_engine(engine);
+    return kernel;
+  }
+  void use_engines(const std::map<std::string, std::string>& engines) override {
+    wanted_ = engines;
+  }
+  ir::Layout weights_layout(const ir::Graph& graph, const ir::Node& node) const override {
+    return inner_->weights_layout(graph, node);
+  }
+  std::int64_t least_channels_last() const override { return inner_->least_channels_last(); }
+  std::string instruction_set() const override { return inner_->instruction_set(); }
+  std::string library() const override { return inner_->library(); }
+
+  std::vector<std::string> taken;
+
+ private:
+  std::vector<std::string> engines_;
+  std::map<std::string, std::string> wanted_;
+  std::shared_ptr<kernels::Backend> inner_ = gpu_like(1);
+};
+
+Result<plan::Plan> planned_with(const std::shared_ptr<WithEngines>& backend) {
+  Pipeline p;
+  p.request = small_request("mlp");
+  p.backend = backend;
+  p.measure = false;
+  PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPlanned));
+  return plan::parse_plan(plan::to_json(p.planned.plan));
+}
+
+TEST(Engines, APlanNamesThoseThatItsKernelsTook) {
+  const auto plan = planned_with(std::make_shared<WithEngines>(std::vector<std::string>{"a", "b"}));
+  ASSERT_TRUE(plan) << plan.error().message;
+  std::set<std::string> products;
+  for (const ir::Node& node : plan->graph.nodes)
+    if (node.op == "linear") products.insert(ops::signature(plan->graph, node));
+  ASSERT_EQ(plan->engines.size(), products.size());
+  for (const auto& [signature, engine] : plan->engines) {
+    EXPECT_TRUE(products.contains(signature));
+    EXPECT_EQ(engine, "a");
+  }
+}
+
+TEST(Engines, ARunTakesWhatThePlanNamesWhateverTheLibraryWouldTake) {
+  const auto plan = planned_with(std::make_shared<WithEngines>(std::vector<std::string>{"a"}));
+  ASSERT_TRUE(plan) << plan.error().message;
+  const auto later = std::make_shared<WithEngines>(std::vector<std::string>{"newer", "a"});
+  RunOptions how;
+  how.backend = later;
+  how.steps = 1;
+  const auto ran = runtime::run_plan(*plan, how);
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_THAT(later->taken, ::testing::Each("a"));
+  EXPECT_EQ(later->taken.size(), plan->engines.size());
+}
+
+TEST(Engines, ARunWithoutThemIsRefusedByName) {
+  const auto plan = planned_with(std::make_shared<WithEngines>(std::vector<std::string>{"a"}));
+  ASSERT_TRUE(plan) << plan.error().message;
+  RunOptions how;
+  how.backend = std::make_shared<WithEngines>(std::vector<std::string>{"newer"});
+  how.steps = 1;
+  const auto ran = runtime::run_plan(*plan, how);
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().code, ErrorCode::kBadInput);
+  EXPECT_THAT(ran.error().message, HasSubstr("has no engine 'a', which the plan names"));
+}
+
+// A profile of the card carries them, so that a plan that was made elsewhere names them too.
+TEST(Engines, TravelInTheProfileOfACard) {
+  schedule::DeviceProfile profile = *schedule::shipped_profile("cpu");
+  profile.card = schedule::ProfiledCard{"sm_90", "cuDNN 9", {}};
+  const auto path = std::filesystem::path(testing::TempDir()) / "card_with_engines.json";
+  const auto planned = [&] {
+    EXPECT_TRUE(write_file(path, schedule::to_json(profile)));
+    auto prepared = prepare_model(small_request("mlp"), path.string());
+    EXPECT_TRUE(prepared) << prepared.error().message;
+    for (const ir::Node& node : prepared->model.graph.nodes) {
+      if (node.op == "linear")
+        profile.card->kernels[ops::signature(prepared->model.graph, node)].engine = "cublaslt:1";
+    }
+    return plan_model(*prepared, {})->plan;
+  };
+  EXPECT_TRUE(planned().engines.empty()) << "nobody named any";
+  const plan::Plan plan = planned();
+  EXPECT_EQ(plan.engines.size(), profile.card->kernels.size());
+  EXPECT_FALSE(plan.engines.empty());
+  EXPECT_THAT(plan.engines, ::testing::Each(::testing::Pair(::testing::_, "cublaslt:1")));
 }
 
 TEST(DeviceRuns, OperatorsOfACardAreMeasuredWhereTimesMatter) {

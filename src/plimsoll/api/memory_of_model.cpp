@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "plimsoll/api/fit_to_backend.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
@@ -63,7 +64,8 @@ ModelRequest with_size(const ModelRequest& request, const Variable& variable, st
 // As it is planned and run: with the layouts of its kernels.
 Result<ir::Graph> laid_out(const ModelRequest& request) {
   PLIMSOLL_TRY(const LoadedModel model, load_model(request));
-  return assign_layouts(model.graph, resolve_threads(request.threads));
+  const auto backend = kernels::make_cpu_backend(resolve_threads(request.threads));
+  return fit_to_backend(model.graph, *backend, schedule::shipped_profile("cpu"));
 }
 
 Result<report::Sample> sample_of(const ModelRequest& request, bool kernels) {

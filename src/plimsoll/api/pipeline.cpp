@@ -175,6 +175,19 @@ Result<PlannedGraph> planned(Pipeline& p) {
   return out;
 }
 
+// Of every kernel that has several ways, the one whose scratch was planned.
+void name_engines(const ops::KernelTable& kernels, plan::Plan& plan) {
+  const bool any = std::any_of(kernels.facts.begin(), kernels.facts.end(),
+                               [](const auto& fact) { return !fact.second.engine.empty(); });
+  if (!any) return;
+  for (const ir::Node& node : plan.graph.nodes) {
+    std::string signature = ops::signature(plan.graph, node);
+    const auto fact = kernels.facts.find(signature);
+    if (fact != kernels.facts.end() && !fact->second.engine.empty())
+      plan.engines.emplace(std::move(signature), fact->second.engine);
+  }
+}
+
 // What a plan says of the machine and of where its times come from.
 void sign(const Pipeline& p, PlannedGraph& planned) {
   if (p.own_costs) return;
@@ -186,6 +199,7 @@ void sign(const Pipeline& p, PlannedGraph& planned) {
     planned.summary.estimated_operators += cost.nodes - cost.measured;
   }
   planned.plan.predicted_seconds = plan::seconds_of(planned.plan, p.profile.copy_tax);
+  name_engines(p.kernels, planned.plan);
 }
 
 // The graph with weights that stay encoded, and what laying pages of their file wants. `whole`
@@ -292,7 +306,8 @@ Status advance(Pipeline& p, Stage last) {
       PLIMSOLL_RETURN_IF_ERROR(
           keep_weights_encoded(p, {}, [](ir::Graph all) -> Result<ir::Graph> { return all; }));
     PLIMSOLL_TRY(graph, share_among_ranks(p, std::move(graph)));
-    PLIMSOLL_TRY(graph, fit_to_backend(std::move(graph), *p.backend));
+    PLIMSOLL_TRY(const schedule::DeviceProfile prices, prices_of_layouts(p));
+    PLIMSOLL_TRY(graph, fit_to_backend(std::move(graph), *p.backend, &prices));
     PLIMSOLL_TRY(graph, join_buckets(p, std::move(graph)));
     PLIMSOLL_RETURN_IF_ERROR(agree_on_model(p.ranks, p.request.model, ir::to_text(graph)));
     PLIMSOLL_TRY(p.kernels, kernels::kernel_facts(*p.backend, graph));

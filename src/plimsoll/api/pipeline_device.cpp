@@ -57,7 +57,7 @@ std::shared_ptr<kernels::Backend> paper_card(const schedule::DeviceProfile& prof
   card.library = profile.card->library;
   card.memory = profile.memory_bytes;
   for (const auto& [signature, need] : profile.card->kernels)
-    card.kernels.emplace(signature, ops::KernelFacts{need.scratch, need.in_place, 0});
+    card.kernels.emplace(signature, ops::KernelFacts{need.scratch, need.in_place, 0, need.engine});
   return kernels::make_paper_card(std::move(card));
 }
 
@@ -116,6 +116,15 @@ bool for_card(const Pipeline& p) {
 
 Result<schedule::DeviceProfile> profile_named(const Pipeline& p) {
   PLIMSOLL_TRY(schedule::DeviceProfile out, profile::find_profile(p.device));
+  keep_arithmetic(p.request.tf32, out);
+  return out;
+}
+
+Result<schedule::DeviceProfile> prices_of_layouts(const Pipeline& p) {
+  if (p.device == "cpu" || p.device == kMeasured) return profile::find_profile("cpu");
+  PLIMSOLL_TRY(const std::optional<int> card, kernels::parse_cuda(p.device));
+  if (!card) return profile_named(p);
+  PLIMSOLL_TRY(schedule::DeviceProfile out, profile::find_profile("h200"));
   keep_arithmetic(p.request.tf32, out);
   return out;
 }

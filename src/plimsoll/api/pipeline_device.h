@@ -17,6 +17,9 @@ bool for_card(const Pipeline& pipeline);
 
 // The profile of a name or a file, as far as it holds for the request.
 Result<schedule::DeviceProfile> profile_named(const Pipeline& pipeline);
+// What layouts are compared by: known before anything is timed, and the same on every machine, so
+// that a plan for a card is the same graph on the card and elsewhere.
+Result<schedule::DeviceProfile> prices_of_layouts(const Pipeline& pipeline);
 // What operators take on a card: timed now, or where times do not matter, an H200's.
 Result<schedule::DeviceProfile> profile_of_card(const Pipeline& pipeline);
 

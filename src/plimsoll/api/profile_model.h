@@ -18,6 +18,7 @@ struct ProfileRequest {
   std::string folder;          // on the disk to measure; empty: where temporary files go
   std::string output;          // a file for --device; empty: none
   std::string device = "cpu";  // or cuda, cuda:N
+  bool layouts = false;        // operators are measured in the layouts that were not chosen, too
   std::function<void(std::string_view what)> on_progress;
   std::function<void(std::size_t done, std::size_t all)> on_measuring;
 };

@@ -92,6 +92,9 @@ Action bind_profile(Command& command) {
   bind_tf32(command, options->request.model);
   command.add_option("--folder", options->request.folder,
                      "a folder on the disk to measure (default: where temporary files go)");
+  command.add_flag("--layouts", options->request.layouts,
+                   "with MODEL: time its operators in the layouts that were not chosen too; plans "
+                   "with this profile choose by price");
   command.add_flag("--json", options->json, "the profile as one JSON object");
   return [options]() { return profile(*options); };
 }

@@ -16,6 +16,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "plimsoll/base/result.h"
 #include "plimsoll/base/units.h"
@@ -51,8 +53,15 @@ class Kernel {
   virtual Bytes scratch() const { return Bytes(0); }
   virtual bool in_place() const { return true; }
   virtual void run(const Arguments& arguments) = 0;
+  // Which ways of a library it takes, as text that a kernel can be made with again
+  // (cuda/engine_trail.h); empty: there is one way.
+  const std::string& engine() const { return engine_; }
+  void set_engine(std::string engine) { engine_ = std::move(engine); }
   // Of all runs so far; nothing: it rounds none.
   virtual std::optional<Rounding> rounding() const { return std::nullopt; }
+
+ private:
+  std::string engine_;
 };
 
 // Every address handed to a kernel of the CPU is aligned to this (to 256 on CUDA: the device says).

@@ -17,6 +17,8 @@ struct KernelFacts {
   bool in_place =
       true;            // false: this kernel reads behind its write, whatever the definition allows
   double seconds = 0;  // measured; 0 when not
+  // Which ways of a library it takes (kernels/cuda/engine_trail.h); empty: there is one way.
+  std::string engine = {};
   bool operator==(const KernelFacts&) const = default;
 };
 

@@ -146,6 +146,10 @@ struct Plan {
   // outputs and next versions of state, where they lie when it ends
   std::vector<ValueSlot> results;
   std::optional<WeightsOrigin> weights;  // absent: every source begins from the seed
+  // Which ways of their library the kernels take, by operator signature
+  // (kernels/cuda/engine_trail.h): others take other scratch and leave other bits. One that is not
+  // named chooses where it runs.
+  std::map<std::string, std::string> engines;
   Proof proof;
   Bytes budget;                                  // zero: none was given
   Bytes alignment = schedule::kTensorAlignment;  // of every buffer and value

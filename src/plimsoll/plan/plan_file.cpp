@@ -171,6 +171,7 @@ class PlanReader {
     plan_.proof.lower_bound = Bytes(reader_.integer(proof, "lower_bound", 0, kMost));
     plan_.proof.optimal = reader_.boolean(proof, "optimal");
     if (!reader_.field(root, "weights").is_null()) read_origin(reader_.field(root, "weights"));
+    if (root.contains("engines")) read_engines(reader_.field(root, "engines"));
     plan_.budget = Bytes(reader_.integer(root, "budget_bytes", 0, kMost));
     if (root.contains("alignment"))
       plan_.alignment = Bytes(reader_.integer(root, "alignment", 1, kMost));
@@ -189,6 +190,15 @@ class PlanReader {
         static_cast<int>(reader_.integer(environment, "threads", 0, 1 << 16));
     plan_.environment.instruction_set = reader_.text(environment, "instruction_set");
     plan_.environment.kernel_library = reader_.text(environment, "kernel_library");
+  }
+
+  void read_engines(const json& from) {
+    if (!from.is_object()) return reader_.complain("'engines' should be an object");
+    for (const auto& [signature, engine] : from.items()) {
+      if (!engine.is_string())
+        return reader_.complain("the engine of '{}' should be a string", excerpt(signature));
+      plan_.engines.emplace(signature, engine.get<std::string>());
+    }
   }
 
   void read_origin(const json& from) {
@@ -324,6 +334,7 @@ std::string to_json(const Plan& plan) {
                    {"lower_bound", plan.proof.lower_bound.value},
                    {"optimal", plan.proof.optimal}};
   if (plan.weights) root["weights"] = origin_json(*plan.weights);
+  if (!plan.engines.empty()) root["engines"] = plan.engines;
   root["arenas"] = ordered_json::array();
   for (const Arena& arena : plan.arenas)
     root["arenas"].push_back({{"name", arena.name}, {"bytes", arena.bytes.value}});

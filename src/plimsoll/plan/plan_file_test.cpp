@@ -34,6 +34,8 @@ TEST(PlanFile, WhatIsWrittenReadsBackEqual) {
     plan.steps.back().stream = 1;
     plan.steps.front().seconds = 1.0 / 3;
     plan.contiguous = {{BufferId(0u), BufferId(1u)}, {BufferId(2u)}};
+    if (seed % 3 == 0)
+      plan.engines = {{"conv(fp32[1,2]){}", "cudnn:38/2=11"}, {"linear()", "direct"}};
     if (seed % 2 == 0) {
       plan.weights = WeightsOrigin{.model = "nets/m.onnx",
                                    .files = {{"", Bytes(7), "00ab"}, {"m.data", Bytes(9), "cd"}},
@@ -112,6 +114,10 @@ TEST(PlanFile, WrongTypesAndRangesAreNamed) {
               HasSubstr("'seconds' should be a number, 0 or more"));
   EXPECT_THAT(refusal("/proof/optimal"_json_pointer, 1),
               HasSubstr("'optimal' should be true or false"));
+  EXPECT_THAT(refusal("/engines"_json_pointer, json::array()),
+              HasSubstr("'engines' should be an object"));
+  EXPECT_THAT(refusal("/engines"_json_pointer, {{"conv()", 7}}),
+              HasSubstr("the engine of 'conv()' should be a string"));
   EXPECT_THAT(refusal("/proof"_json_pointer, json::array()),
               HasSubstr("should stand in an object"));
 }

@@ -6,6 +6,7 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/ops/builder.h"
+#include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/ops/in_place_pairs.h"
 #include "plimsoll/ops/registry.h"
 
@@ -158,7 +159,7 @@ Status measure_device_copies(device::Device& device, schedule::DeviceProfile& pr
 void note_needs(const std::string& signature, const kernels::Kernel& kernel,
                 schedule::DeviceProfile& profile) {
   if (!profile.card) return;
-  const schedule::KernelNeed need{kernel.scratch(), kernel.in_place()};
+  const schedule::KernelNeed need{kernel.scratch(), kernel.in_place(), kernel.engine()};
   if (need == schedule::KernelNeed{}) {
     profile.card->kernels.erase(signature);
   } else {
@@ -173,6 +174,8 @@ Status measure_on_device(const ir::Graph& graph, const MeasureOptions& options,
   device::Device& device = options.backend->device();
   std::map<std::string, NodeId> signatures;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    // What ranks send is priced by the link, and ranks that measured alone would wait for others.
+    if (ops::is_collective(graph.nodes[n].op) && graph.nodes[n].op != "own_part") continue;
     std::string signature = ops::signature(graph, graph.nodes[n]);
     if (options.only_new && profile.measured.contains(signature)) continue;
     signatures.try_emplace(std::move(signature), NodeId(n));

@@ -7,6 +7,10 @@
 // where options, step and the gradients' type are the same; a group stands where the last of its
 // updates stood. Until then their gradients are kept: 4 MiB at most.
 //
+//   batch_norm_update x 104 of resnet101   ->   batch_norm_update_group x 6, and 8 that are left
+//
+// Running statistics likewise: they are vectors of a few hundred numbers.
+//
 // Runs last, after layouts: what lies anyhow stays so.
 #pragma once
 

@@ -5,37 +5,26 @@
 
 #include "plimsoll/ops/movement/channel_groups.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/rewrite/layout_forms.h"
+#include "plimsoll/rewrite/layout_prices.h"
+#include "plimsoll/rewrite/layout_roles.h"
 
 namespace plimsoll::rewrite {
 namespace {
 
 using ir::Layout;
 
-// The operators besides the element-by-element ones whose kernels take channels-last tensors.
-bool takes_channels_last(const ir::Node& node) {
-  return ops::definition_of(node).layout == ops::LayoutRule::kChannels;
-}
-
-// Which inputs and outputs of a convolution are x, w and y (or their gradients).
-struct ConvolutionForm {
-  bool weights_are_output;  // conv_grad_weight
-  bool x_is_output;         // conv_grad_input
-};
-
-std::optional<ConvolutionForm> convolution_form(const ir::Node& node) {
-  if (node.op == "conv") return ConvolutionForm{false, false};
-  if (node.op == "conv_grad_input") return ConvolutionForm{false, true};
-  if (node.op == "conv_grad_weight") return ConvolutionForm{true, false};
-  return std::nullopt;
-}
-
 class LayoutPass {
  public:
-  LayoutPass(const ir::Graph& graph, const LayoutOptions& options)
+  // Without a choice for each node the rule decides.
+  LayoutPass(const ir::Graph& graph, const LayoutOptions& options, const LayoutRoles& roles,
+             const LayoutForms& forms, const std::vector<LayoutChoice>* chosen)
       : in_(graph),
         options_(options),
-        versions_(graph.values.size()),
-        readers_(ir::readers(graph)) {}
+        roles_(roles),
+        forms_(forms),
+        chosen_(chosen),
+        versions_(graph.values.size()) {}
 
   ir::Graph run() {
     out_.name = in_.name;
@@ -47,6 +36,9 @@ class LayoutPass {
     }
     return std::move(out_);
   }
+
+  // Of each node, as it was laid out.
+  const std::vector<LayoutChoice>& choices() const { return choices_; }
 
  private:
   struct Version {
@@ -125,27 +117,31 @@ class LayoutPass {
   void copy_node(const ir::Node& node) {
     layer_ = node.layer;
     phase_ = node.phase;
-    std::vector<Layout> inputs(node.inputs.size());
-    std::vector<Layout> outputs(node.outputs.size());
-    if (const auto form = convolution_form(node)) {
-      lay_out_convolution(node, *form, inputs, outputs);
-    } else if (node.op == "reshape" || node.op == "transpose") {
-      lay_out_shuffle(node, inputs[0], outputs[0]);
-      if (node.op == "transpose") lay_out_permutation(node, inputs[0], outputs[0]);
-    } else if (const int rank = region_rank(node); rank > 0) {
-      const auto choose = [&](ValueId value, Layout& layout) {
-        if (value.valid() && type_in(value).shape.rank() == rank)
-          layout = Layout::channels_last(rank);
-      };
-      for (std::size_t i = 0; i < inputs.size(); ++i) choose(node.inputs[i], inputs[i]);
-      // A mean over the places leaves nothing to lie channels last; with its axes kept it is one
-      // place.
-      if (node.op != "reduce_mean" && node.op != "reduce_sum") {
-        for (std::size_t i = 0; i < outputs.size(); ++i) choose(node.outputs[i], outputs[i]);
-      }
-      if (node.op == "expand") inputs.assign(inputs.size(), Layout{});
+    LayoutChoice choice = chosen_ ? (*chosen_)[choices_.size()] : choice_by_rule(node);
+    NodeLayouts layouts = forms_.of(node, choice);
+    if (node.op == "reshape" || node.op == "transpose") {
+      lay_out_shuffle(node, layouts.inputs[0], layouts.outputs[0]);
+      if (node.op == "transpose" && !chosen_)
+        lay_out_permutation(node, layouts.inputs[0], layouts.outputs[0]);
+      choice = {lies_last(node.inputs[0], layouts.inputs[0]),
+                lies_last(node.outputs[0], layouts.outputs[0])};
     }
-    emit(node, inputs, outputs);
+    choices_.push_back(choice);
+    emit(node, layouts.inputs, layouts.outputs);
+  }
+
+  bool lies_last(ValueId value, const Layout& layout) const {
+    const int rank = type_in(value).shape.rank();
+    return rank >= 3 && layout == Layout::channels_last(rank);
+  }
+
+  LayoutChoice choice_by_rule(const ir::Node& node) const {
+    if (node.op == "reshape" || node.op == "transpose") return {};
+    if (convolution_form(node)) return {true, true};
+    if (!in_region(node)) return {};
+    // A mean over the places leaves nothing to lie channels last; with its axes kept it is one
+    // place.
+    return {node.op != "expand", !roles_.reduces_places(node)};
   }
 
   // Channels that change places between groups (cut apart, swapped, put together again) do it where
@@ -158,7 +154,7 @@ class LayoutPass {
       if (from.rank() < 4 || made != ops::groups_last(from.rank()) || !swaps_groups(node)) return;
       input = output = made;
     } else if (ops::cuts_channels(from, to) && made == Layout::channels_last(from.rank()) &&
-               feeds_swaps(node.outputs[0])) {
+               roles_.feeds_swaps(node.outputs[0])) {
       input = made;
       output = ops::groups_last(to.rank());
     } else if (ops::cuts_channels(to, from) && made == ops::groups_last(from.rank())) {
@@ -176,66 +172,22 @@ class LayoutPass {
     if (moves_channels(node, 1, rank - 1) && native(node.inputs[0]) == last) {
       input = last;
     } else if (moves_channels(node, rank - 1, 1) && native(node.inputs[0]).is_row_major() &&
-               feeds_region(node.outputs[0], rank)) {
+               roles_.feeds_region(node.outputs[0], rank)) {
       output = last;
     }
   }
 
-  // Whether the permutation takes axis `from` to place `to` and keeps the others in order.
-  static bool moves_channels(const ir::Node& node, int from, int to) {
-    ir::Ints perm = node.attributes.integers("perm");
-    if (perm.size() <= static_cast<std::size_t>(std::max(from, to)) ||
-        perm[static_cast<std::size_t>(to)] != from)
-      return false;
-    perm.erase(perm.begin() + to);
-    return std::is_sorted(perm.begin(), perm.end());
-  }
-
-  // Somebody reads it who takes it channels last: a convolution, or what is done element by element
-  // with tensors of that rank.
-  bool feeds_region(ValueId value, int rank) const {
-    const auto& readers = readers_[value.index()];
-    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      const ir::Node& node = in_.node(reader);
-      if (node.phase == ir::Phase::kUpdate) return false;
-      if (convolution_form(node) || takes_channels_last(node)) return true;
-      return rank > 3 && ops::definition_of(node).layout == ops::LayoutRule::kAny &&
-             node.op != "reorder" && broadcasts_fine(node, rank);
+  // One of its tensors lies there already, and the others can.
+  bool in_region(const ir::Node& node) const {
+    if (node.phase == ir::Phase::kUpdate) return false;
+    if (node.op == "expand") return roles_.expands_into_region(node);
+    if (!roles_.reduces_places(node) && !roles_.follows(node)) return false;
+    const int rank = forms_.rank_of(node);
+    if (rank < 3 || !roles_.broadcasts_fine(node, rank)) return false;
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      return input.valid() && type_in(input).shape.rank() == rank &&
+             (native(input) == Layout::channels_last(rank) || from_narrow_convolution(input));
     });
-  }
-
-  bool feeds_swaps(ValueId value) const {
-    const auto& readers = readers_[value.index()];
-    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      return in_.node(reader).op == "transpose" && swaps_groups(in_.node(reader));
-    });
-  }
-
-  static bool swaps_groups(const ir::Node& node) {
-    ir::Ints perm = node.attributes.integers("perm");
-    if (perm.size() < 4 || perm[1] != 2 || perm[2] != 1) return false;
-    std::swap(perm[1], perm[2]);
-    return std::is_sorted(perm.begin(), perm.end());
-  }
-
-  // The rank of the tensors that this node has in the region, or 0 when it is not part of it.
-  int region_rank(const ir::Node& node) const {
-    if (node.phase == ir::Phase::kUpdate) return 0;
-    if (node.op == "expand")
-      return expands_into_region(node) ? type_in(node.outputs[0]).shape.rank() : 0;
-    const bool reduces =
-        (node.op == "reduce_mean" || node.op == "reduce_sum") && reduces_places(node);
-    const bool elementwise = ops::definition_of(node).layout == ops::LayoutRule::kAny &&
-                             node.op != "reorder" && node.op != "fill";
-    if (!reduces && !elementwise && !takes_channels_last(node)) return 0;
-    for (const ValueId input : node.inputs) {
-      if (!input.valid()) continue;
-      const int rank = type_in(input).shape.rank();
-      const bool inside =
-          native(input) == Layout::channels_last(rank) || from_narrow_convolution(input);
-      if (rank >= 3 && inside) return broadcasts_fine(node, rank) ? rank : 0;
-    }
-    return 0;
   }
 
   // A stem keeps its own layout, but what follows it is part of the region.
@@ -245,122 +197,48 @@ class LayoutPass {
            type_in(in_.node(producer).inputs[0]).shape[1] < options_.least_channels;
   }
 
-  // Operands of other ranks would have to be broadcast along axes that lie elsewhere; single
-  // numbers and one number a channel ([C,1,1] beside [N,C,H,W]) are fine.
-  bool broadcasts_fine(const ir::Node& node, int rank) const {
-    if (takes_channels_last(node)) return true;
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-      if (!input.valid()) return true;
-      const ir::Shape& shape = type_in(input).shape;
-      return shape.rank() == rank || shape.elements() == 1 ||
-             (shape.rank() == rank - 1 && shape.elements() == shape[0]);
-    });
-  }
-
-  bool reduces_places(const ir::Node& node) const {
-    const int rank = type_in(node.inputs[0]).shape.rank();
-    ir::Ints axes = node.attributes.integers("axes");
-    for (std::int64_t& axis : axes) axis = axis < 0 ? axis + rank : axis;
-    std::sort(axes.begin(), axes.end());
-    if (static_cast<int>(axes.size()) != rank - 2) return false;
-    for (int i = 0; i < rank - 2; ++i) {
-      if (axes[static_cast<std::size_t>(i)] != i + 2) return false;
-    }
-    return true;
-  }
-
-  // One number a channel spread over its places, into a tensor that the region reads: the gradient
-  // of a mean over the places.
-  bool expands_into_region(const ir::Node& node) const {
-    const ir::Shape& from = type_in(node.inputs[0]).shape;
-    const ir::Shape& to = type_in(node.outputs[0]).shape;
-    if (to.rank() < 3 || from.rank() != to.rank() || from.elements(2, from.rank()) != 1)
-      return false;
-    return std::any_of(in_.nodes.begin(), in_.nodes.end(),
-                       [&](const ir::Node& other) {
-                         return other.op == "conv" &&
-                                type_in(other.inputs[0]).shape.rank() == to.rank();
-                       }) &&
-           !readers_[node.outputs[0].index()].empty();
-  }
-
-  void lay_out_convolution(const ir::Node& node, const ConvolutionForm& form,
-                           std::vector<Layout>& inputs, std::vector<Layout>& outputs) {
-    const ValueId x = form.x_is_output ? node.outputs[0] : node.inputs[0];
-    const int rank = type_in(x).shape.rank();
-    const Layout last = Layout::channels_last(rank);
-    const bool narrow = type_in(x).shape[1] < options_.least_channels;
-    inputs[0] = outputs[0] = last;
-    if (form.weights_are_output) {
-      inputs[1] = last;
-      outputs[0] = Layout{};
-    }
-    if (narrow) lay_out_narrow(node, form, inputs, outputs);
-    if (!options_.weights_layout) return;
-    const Layout wanted = ask_kernel(node, form, inputs, outputs);
-    (form.weights_are_output ? outputs[0] : inputs[1]) = wanted;
-  }
-
-  // A few input channels fill no vector: the image stays NCHW and the result comes in blocks of 16
-  // channels, the one form oneDNN has a special kernel for; it joins the region through a reorder.
-  // Where the blocks would be padded by more than a half it is not worth it.
-  void lay_out_narrow(const ir::Node& node, const ConvolutionForm& form,
-                      std::vector<Layout>& inputs, std::vector<Layout>& outputs) const {
-    const ValueId y = form.x_is_output          ? node.inputs[0]
-                      : form.weights_are_output ? node.inputs[1]
-                                                : node.outputs[0];
-    const ir::TensorType& type = type_in(y);
-    const std::int64_t channels = type.shape[1];
-    const bool fills = (channels + 15) / 16 * 16 * 2 <= channels * 3;
-    const Layout blocked =
-        type.shape.rank() == 4 && fills ? *ir::parse_layout("@0123:16b1") : Layout{};
-    if (form.x_is_output) {
-      inputs[0] = blocked;
-      outputs[0] = Layout{};
-    } else {
-      inputs[0] = Layout{};
-      (form.weights_are_output ? inputs[1] : outputs[0]) = blocked;
-    }
-  }
-
-  // The kernel sees the node as it will be: a graph of only this node.
-  Layout ask_kernel(const ir::Node& node, const ConvolutionForm&, const std::vector<Layout>& inputs,
-                    const std::vector<Layout>& outputs) const {
-    ir::Graph alone;
-    ir::Node copy = node;
-    for (std::size_t i = 0; i < copy.inputs.size(); ++i) {
-      if (!copy.inputs[i].valid()) continue;
-      ir::TensorType type = type_in(copy.inputs[i]);
-      type.layout = inputs[i];
-      copy.inputs[i] = alone.add_source(fmt::format("x{}", i), ir::ValueKind::kInput, type);
-    }
-    std::vector<ir::TensorType> types;
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      types.push_back(type_in(node.outputs[i]));
-      types.back().layout = outputs[i];
-    }
-    const NodeId made = alone.add_node(std::move(copy), types, ir::ValueKind::kActivation);
-    return options_.weights_layout(alone, alone.node(made));
-  }
-
   const ir::Graph& in_;
   const LayoutOptions& options_;
+  const LayoutRoles& roles_;
+  const LayoutForms& forms_;
+  const std::vector<LayoutChoice>* chosen_;
+  std::vector<LayoutChoice> choices_;
   ir::Graph out_;
   std::vector<std::vector<Version>> versions_;  // of each old value; the first is how it was made
-  std::vector<std::vector<NodeId>> readers_;
   std::string layer_;
   ir::Phase phase_ = ir::Phase::kForward;
 };
 
+// In fp64 nothing is fast: only the reference evaluation takes it.
+bool has_convolutions(const ir::Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& node) {
+    return node.op == "conv" && graph.value(node.inputs[0]).type.dtype != ir::DType::kF64;
+  });
+}
+
 }  // namespace
 
 Result<ir::Graph> choose_layouts(const ir::Graph& graph, const LayoutOptions& options) {
-  // In fp64 nothing is fast: only the reference evaluation takes it.
-  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& node) {
-    return node.op == "conv" && graph.value(node.inputs[0]).type.dtype != ir::DType::kF64;
-  });
-  if (!any) return graph;
-  ir::Graph out = LayoutPass(graph, options).run();
+  if (!has_convolutions(graph)) return graph;
+  const LayoutRoles roles(graph);
+  const LayoutForms forms(graph, roles, options);
+  LayoutPass by_rule(graph, options, roles, forms, nullptr);
+  ir::Graph out = by_rule.run();
+  if (options.price) {
+    const auto choices = choose_by_price(graph, roles, forms, options, by_rule.choices());
+    if (choices && *choices != by_rule.choices())
+      out = LayoutPass(graph, options, roles, forms, &*choices).run();
+  }
+  PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));
+  return out;
+}
+
+Result<ir::Graph> keep_row_major(const ir::Graph& graph, const LayoutOptions& options) {
+  if (!has_convolutions(graph)) return graph;
+  const LayoutRoles roles(graph);
+  const LayoutForms forms(graph, roles, options);
+  const std::vector<LayoutChoice> plain(graph.nodes.size());
+  ir::Graph out = LayoutPass(graph, options, roles, forms, &plain).run();
   PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));
   return out;
 }

@@ -455,6 +455,7 @@ Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOp
       on_stream.resize(step.stream + 1U, std::vector<bool>(plan.graph.nodes.size()));
     on_stream[step.stream][step.node.index()] = true;
   }
+  backend->use_engines(plan.engines);
   std::vector<KernelSet> kernels;
   for (const std::vector<bool>& nodes : on_stream) {
     PLIMSOLL_TRY(KernelSet set, KernelSet::make(plan.graph, *backend, options, nodes));

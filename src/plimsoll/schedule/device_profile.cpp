@@ -169,6 +169,9 @@ Result<std::optional<ProfiledCard>> profiled_card(const json& file) {
     if (in_place != need.end() && !in_place->is_boolean())
       return bad_input("profile: `in_place` of '{}' must be true or false", signature);
     kernel.in_place = in_place == need.end() || in_place->get<bool>();
+    if (need.contains("engine") && !need["engine"].is_string())
+      return bad_input("profile: `engine` of '{}' must be text", signature);
+    kernel.engine = text_of(need, "engine");
   }
   return std::optional(std::move(out));
 }
@@ -178,6 +181,7 @@ json json_of(const ProfiledCard& card) {
   for (const auto& [signature, need] : card.kernels) {
     json& one = kernels[signature] = {{"scratch_bytes", need.scratch.value}};
     if (!need.in_place) one["in_place"] = false;
+    if (!need.engine.empty()) one["engine"] = need.engine;
   }
   return {{"instruction_set", card.instruction_set},
           {"library", card.library},

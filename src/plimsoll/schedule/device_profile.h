@@ -59,6 +59,7 @@ inline constexpr std::size_t kMostMemoryLevels = 4;
 struct KernelNeed {
   Bytes scratch;
   bool in_place = true;
+  std::string engine = {};
 
   bool operator==(const KernelNeed&) const = default;
 };

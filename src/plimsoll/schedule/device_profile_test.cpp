@@ -17,7 +17,8 @@ TEST(DeviceProfile, ReadsBackWhatItWrites) {
 
 TEST(DeviceProfile, SaysWhatTheKernelsOfItsCardTake) {
   DeviceProfile profile = *shipped_profile("cpu");
-  profile.card = ProfiledCard{"sm_90 tf32", "cuDNN 9.19.0", {{"conv(x)", {Bytes(512), true}}}};
+  profile.card =
+      ProfiledCard{"sm_90 tf32", "cuDNN 9.19.0", {{"conv(x)", {Bytes(512), true, "cudnn:1"}}}};
   profile.card->kernels["gather(x)"] = {Bytes(0), false};
   const std::string good = to_json(profile);
   const auto back = read_profile(good);
@@ -27,6 +28,7 @@ TEST(DeviceProfile, SaysWhatTheKernelsOfItsCardTake) {
            {"\"scratch_bytes\": 512", "\"scratch_bytes\": -512"},
            {"\"scratch_bytes\": 512", "\"scratch\": 512"},
            {"\"in_place\": false", "\"in_place\": 0"},
+           {"\"engine\": \"cudnn:1\"", "\"engine\": 1"},
            {"\"card\": {", "\"card\": 1, \"cards\": {"},
            {"\"kernels\": {", "\"kernels\": 1, \"others\": {"}}) {
     std::string text = good;

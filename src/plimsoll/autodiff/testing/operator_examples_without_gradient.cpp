@@ -1,5 +1,6 @@
 #include "plimsoll/autodiff/testing/operator_examples.h"
 #include "plimsoll/ops/collective/shard.h"
+#include "plimsoll/ops/normalization/norm.h"
 #include "plimsoll/ops/update/update.h"
 
 namespace plimsoll::autodiff {
@@ -62,6 +63,10 @@ std::vector<OperatorExample> examples_without_gradient() {
     group.insert(group.end(), static_cast<std::size_t>(ops::kUpdateGroup), *kind);
   group.push_back(step);
   out.push_back(plain("adamw_group", group));
+  const std::vector<std::optional<Array>> norms(std::size_t{4} * ops::kStatisticsGroup, row);
+  ir::Ints counts;
+  for (int norm = 1; norm <= ops::kStatisticsGroup; ++norm) counts.push_back(norm);
+  out.push_back(plain("batch_norm_update_group", norms, {{"counts", counts}}));
   const ops::RunParts run = ops::run_parts({std::ssize(x.reals), std::ssize(row.reals)},
                                            x.type.dtype, ops::kRunAlignment, 1);
   const Array part =

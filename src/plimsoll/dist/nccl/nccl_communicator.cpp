@@ -155,6 +155,9 @@ class NcclCommunicator final : public Communicator {
 Opened open(const std::shared_ptr<Communicator>& host, int card) {
   if (const cudaError_t failed = cudaSetDevice(card); failed != cudaSuccess)
     return fail(ErrorCode::kDevice, "NCCL: card {}: {}", card, cudaGetErrorString(failed));
+  // Buffers that a captured step sums lie in an arena of mapped ranges without handles to share:
+  // NCCL cannot register them for others to reach, and need not try.
+  ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   ncclUniqueId id{};
   if (host->rank() == 0) {
     if (const ncclResult_t code = ncclGetUniqueId(&id); code != ncclSuccess)

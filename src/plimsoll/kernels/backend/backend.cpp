@@ -71,7 +71,7 @@ Result<ops::KernelTable> kernel_facts(Backend& backend, const ir::Graph& graph) 
       continue;
     }
     PLIMSOLL_TRY(std::unique_ptr<Kernel> kernel, backend.make_kernel(graph, NodeId(n)));
-    const ops::KernelFacts facts{kernel->scratch(), kernel->in_place(), 0};
+    const ops::KernelFacts facts{kernel->scratch(), kernel->in_place(), 0, kernel->engine()};
     backend.keep(key, std::move(kernel));
     table.facts.emplace(std::move(key), facts);
   }

@@ -12,6 +12,7 @@
 // too old; kBadInput, naming the operator, where a node has no kernel.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,9 @@ class Backend {
   virtual std::optional<ops::KernelFacts> known_facts(const std::string& /*signature*/) const {
     return std::nullopt;
   }
+  // By signature, which engine make_kernel() takes from now on (kernels/cuda/engine_trail.h); where
+  // there is none of that name it fails. A backend whose kernels have one way ignores it.
+  virtual void use_engines(const std::map<std::string, std::string>& /*engines*/) {}
   // Whether kernels can be made and run; else the device is only planned for (paper_card.h).
   virtual bool is_here() const { return true; }
   // A kernel that was made to ask for its facts: the next make_kernel() of this signature may take

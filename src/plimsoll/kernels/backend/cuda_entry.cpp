@@ -14,15 +14,23 @@ namespace {
 class CudaBackend final : public Backend {
  public:
   CudaBackend(std::unique_ptr<device::cuda::CudaCard> card, const CudaOptions& options)
-      : card_(std::move(card)), options_{options.tf32, options.index} {}
+      : card_(std::move(card)), options_{options.tf32, options.index, nullptr} {}
 
   device::Device& device() const override { return *card_; }
   Result<std::unique_ptr<Kernel>> make_kernel(const ir::Graph& graph, NodeId node) override {
-    const auto kept = kept_.find(ops::signature(graph, graph.node(node)));
-    if (kept == kept_.end()) return cuda::make_cuda_kernel(graph, node, options_);
-    std::unique_ptr<Kernel> out = std::move(kept->second);
-    kept_.erase(kept);
-    return out;
+    const std::string signature = ops::signature(graph, graph.node(node));
+    const auto wanted = engines_.find(signature);
+    const auto kept = kept_.find(signature);
+    if (kept != kept_.end()) {
+      std::unique_ptr<Kernel> out = std::move(kept->second);
+      kept_.erase(kept);
+      if (wanted == engines_.end() || out->engine() == wanted->second) return out;
+    }
+    if (wanted == engines_.end()) return cuda::make_cuda_kernel(graph, node, options_);
+    return cuda::make_cuda_kernel(graph, node, options_, wanted->second);
+  }
+  void use_engines(const std::map<std::string, std::string>& engines) override {
+    engines_ = engines;
   }
   void keep(const std::string& signature, std::unique_ptr<Kernel> kernel) override {
     kept_.emplace(signature, std::move(kernel));
@@ -47,6 +55,7 @@ class CudaBackend final : public Backend {
  private:
   std::unique_ptr<device::cuda::CudaCard> card_;
   cuda::CudaKernelOptions options_;
+  std::map<std::string, std::string> engines_;           // by signature
   std::map<std::string, std::unique_ptr<Kernel>> kept_;  // gone before the card
 };
 

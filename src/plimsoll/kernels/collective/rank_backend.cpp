@@ -155,10 +155,14 @@ class RankBackend final : public Backend {
     return others_->weights_layout(graph, node);
   }
   std::int64_t least_channels_last() const override { return others_->least_channels_last(); }
+  BackendRewrites rewrites() const override { return others_->rewrites(); }
   std::string instruction_set() const override { return others_->instruction_set(); }
   std::string library() const override { return others_->library(); }
   std::optional<ops::KernelFacts> known_facts(const std::string& signature) const override {
     return is_collective(signature) ? std::nullopt : others_->known_facts(signature);
+  }
+  void use_engines(const std::map<std::string, std::string>& engines) override {
+    others_->use_engines(engines);
   }
   bool is_here() const override { return others_->is_here(); }
   Status call_host(void* queue, void (*call)(void*), void* subject) override {

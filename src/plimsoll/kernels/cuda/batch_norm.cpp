@@ -6,6 +6,7 @@
 #include "plimsoll/kernels/cuda/source_math.h"
 #include "plimsoll/kernels/cuda/table.h"
 #include "plimsoll/ops/elementwise/fused_relu.h"
+#include "plimsoll/ops/normalization/norm.h"
 
 namespace plimsoll::kernels::cuda {
 namespace {
@@ -190,6 +191,36 @@ Made make_batch_norm_update(const Site& site) {
   return make_pointwise(site, pointwise);
 }
 
+Made make_batch_norm_update_group(const Site& site) {
+  static_assert(StatisticsGroup::kNorms == ops::kStatisticsGroup);
+  constexpr int kNorms = StatisticsGroup::kNorms;
+  if (!site.every_type([](const ir::TensorType& type) { return is_f32(type); })) return no_kernel();
+  const double step = site.attributes().real("momentum");
+  const ir::Ints counts = site.attributes().integers("counts");
+  StatisticsGroup group{};
+  for (int i = 0; i < kNorms; ++i) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 30;
+    const std::int64_t channels = site.in(i).shape.elements();
+    if (channels > kMost) return no_kernel();
+    const auto count = static_cast<double>(counts[static_cast<std::size_t>(i)]);
+    group.channels[i] = static_cast<int>(channels);
+    group.step_of_variance[i] = static_cast<float>(step * (count > 1 ? count / (count - 1) : 1));
+  }
+  return make_kernel([group, keep = static_cast<float>(1 - step), step = static_cast<float>(step)](
+                         const Arguments& a, cudaStream_t stream) {
+    StatisticsGroup now = group;
+    for (int i = 0; i < kNorms; ++i) {
+      now.running_mean[i] = input<float>(a, i);
+      now.running_variance[i] = input<float>(a, kNorms + i);
+      now.mean[i] = input<float>(a, 2 * kNorms + i);
+      now.variance[i] = input<float>(a, 3 * kNorms + i);
+      now.to_mean[i] = output<float>(a, i);
+      now.to_variance[i] = output<float>(a, kNorms + i);
+    }
+    statistics_group(now, keep, step, stream);
+  });
+}
+
 }  // namespace
 
 std::span<const TableEntry> batch_norm_kernels() {
@@ -202,6 +233,7 @@ std::span<const TableEntry> batch_norm_kernels() {
       {"batch_norm_grad", make_batch_norm_grad},
       {"batch_norm_inference", make_batch_norm_inference},
       {"batch_norm_update", make_batch_norm_update},
+      {"batch_norm_update_group", make_batch_norm_update_group},
   };
   return kRows;
 }

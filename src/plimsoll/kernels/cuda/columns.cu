@@ -21,6 +21,7 @@ namespace {
 constexpr int kColumnThreads = 256;
 constexpr int kSumUnroll = 4;
 constexpr int kMergeWidth = 32;
+constexpr int kMergeUnroll = 8;
 
 // The columns and rows of one thread.
 struct Corner {
@@ -88,13 +89,24 @@ __global__ void __launch_bounds__(kColumnThreads, 3)
 }
 
 template <typename Op>
-__global__ void merge_columns(ColumnShape shape, Op op, const typename Op::State* partial) {
+__global__ void __launch_bounds__(kMergeWidth* kMergeWidth)
+    merge_columns(ColumnShape shape, Op op, const typename Op::State* partial) {
   __shared__ typename Op::State shared[kMergeWidth][kMergeWidth];
   const std::int64_t column = blockIdx.x * static_cast<std::int64_t>(kMergeWidth) + threadIdx.x;
   typename Op::State state = Op::none();
-  if (column < shape.columns) {
-    for (int split = threadIdx.y; split < shape.splits; split += kMergeWidth)
-      state = Op::merge(state, partial[split * shape.columns + column]);
+  // A block waits for its loads and for little else, so it has many of them on their way.
+  const int end = column < shape.columns ? shape.splits : 0;
+  for (int split = threadIdx.y; split < end; split += kMergeUnroll * kMergeWidth) {
+    typename Op::State loaded[kMergeUnroll];
+#pragma unroll
+    for (int u = 0; u < kMergeUnroll; ++u) {
+      if (split + u * kMergeWidth < end)
+        loaded[u] = partial[(split + u * kMergeWidth) * shape.columns + column];
+    }
+#pragma unroll
+    for (int u = 0; u < kMergeUnroll; ++u) {
+      if (split + u * kMergeWidth < end) state = Op::merge(state, loaded[u]);
+    }
   }
   shared[threadIdx.y][threadIdx.x] = state;
   for (int half = kMergeWidth / 2; half > 0; half /= 2) {
@@ -336,20 +348,23 @@ struct RowNormSums : PairSums<T> {
 // Passes ------------------------------------------------------------------------------------------
 
 constexpr int kPassUnroll = 4;
-constexpr std::int64_t kRowsOfThread = 16;
+constexpr std::int64_t kMostRowsOfThread = 16;
+constexpr std::int64_t kLeastRowsOfThread = 4;
+constexpr std::int64_t kEnoughPassBlocks = 528;  // four for each multiprocessor of an H200
 
 // One pass over the elements. An operation has Lines, what a thread keeps for its columns, Loaded,
 // and make(lines, loaded): the vector to be stored.
 template <typename Op>
-__global__ void __launch_bounds__(kColumnThreads) pass_columns(ColumnShape shape, Op op) {
+__global__ void __launch_bounds__(kColumnThreads)
+    pass_columns(ColumnShape shape, Op op, std::int64_t rows_of_thread) {
   const Corner corner = corner_of<Op::kSize>(shape);
   if (!corner.alive) return;
   typename Op::Lines lines;
   op.read(lines, corner.column);
   const std::int64_t step = corner.lanes;
   const std::int64_t piece = gridDim.y - 1 - blockIdx.y;
-  const std::int64_t begin = piece * step * kRowsOfThread + corner.lane;
-  const std::int64_t stop = (piece + 1) * step * kRowsOfThread;
+  const std::int64_t begin = piece * step * rows_of_thread + corner.lane;
+  const std::int64_t stop = (piece + 1) * step * rows_of_thread;
   const std::int64_t end = stop < shape.rows ? stop : shape.rows;
   std::int64_t row = begin;
   for (; row + (Op::kUnroll - 1) * step < end; row += Op::kUnroll * step) {
@@ -373,9 +388,16 @@ void pass_rows(const ColumnShape& shape, const Op& op, cudaStream_t stream) {
   const std::int64_t groups = (shape.columns + Op::kSize - 1) / Op::kSize;
   const std::int64_t lanes = kColumnThreads / shape.across;
   const auto blocks = static_cast<unsigned>((groups + shape.across - 1) / shape.across);
-  const std::int64_t each = lanes * kRowsOfThread;
-  pass_columns<<<dim3(blocks, static_cast<unsigned>((shape.rows + each - 1) / each)),
-                 kColumnThreads, 0, stream>>>(shape, op);
+  const auto down = [&](std::int64_t rows_of_thread) {
+    const std::int64_t each = lanes * rows_of_thread;
+    return static_cast<unsigned>((shape.rows + each - 1) / each);
+  };
+  // Small planes go to more threads of fewer rows: half of a card would wait for the other.
+  std::int64_t rows = kMostRowsOfThread;
+  while (rows > kLeastRowsOfThread &&
+         blocks * static_cast<std::int64_t>(down(rows)) < kEnoughPassBlocks)
+    rows /= 2;
+  pass_columns<<<dim3(blocks, down(rows)), kColumnThreads, 0, stream>>>(shape, op, rows);
 }
 
 // y = gamma * (x - mean) * rstd + beta, plus another tensor, cut at 0.

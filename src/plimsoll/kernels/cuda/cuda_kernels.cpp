@@ -28,9 +28,7 @@ bool makes_nothing(const Site& site) {
   return true;
 }
 
-}  // namespace
-
-Made make_cuda_kernel(const ir::Graph& graph, NodeId id, const CudaKernelOptions& options) {
+Made make_with(const ir::Graph& graph, NodeId id, const CudaKernelOptions& options) {
   PLIMSOLL_RETURN_IF_ERROR(use_device(options.device));
   const ir::Node& node = graph.node(id);
   const Site site{{graph, node}, options};
@@ -47,6 +45,25 @@ Made make_cuda_kernel(const ir::Graph& graph, NodeId id, const CudaKernelOptions
                    ops::signature(graph, node));
 }
 
+Made make_on(EngineTrail trail, const ir::Graph& graph, NodeId id, CudaKernelOptions options) {
+  options.engines = &trail;
+  PLIMSOLL_TRY(std::unique_ptr<Kernel> kernel, make_with(graph, id, options));
+  if (const Status used = trail.finish(); !used) return forward(used, graph.node(id).op);
+  kernel->set_engine(trail.text());
+  return kernel;
+}
+
+}  // namespace
+
+Made make_cuda_kernel(const ir::Graph& graph, NodeId id, const CudaKernelOptions& options) {
+  return make_on(EngineTrail(), graph, id, options);
+}
+
+Made make_cuda_kernel(const ir::Graph& graph, NodeId id, const CudaKernelOptions& options,
+                      const std::string& engines) {
+  return make_on(EngineTrail(engines), graph, id, options);
+}
+
 Result<ops::KernelTable> cuda_kernel_facts(const ir::Graph& graph,
                                            const CudaKernelOptions& options) {
   ops::KernelTable table;
@@ -54,7 +71,8 @@ Result<ops::KernelTable> cuda_kernel_facts(const ir::Graph& graph,
     std::string key = ops::signature(graph, graph.nodes[n]);
     if (table.facts.contains(key)) continue;
     PLIMSOLL_TRY(const std::unique_ptr<Kernel> kernel, make_cuda_kernel(graph, NodeId(n), options));
-    table.facts.emplace(std::move(key), ops::KernelFacts{kernel->scratch(), kernel->in_place(), 0});
+    table.facts.emplace(std::move(key), ops::KernelFacts{kernel->scratch(), kernel->in_place(), 0,
+                                                         kernel->engine()});
   }
   return table;
 }

@@ -37,6 +37,10 @@ namespace plimsoll::kernels::cuda {
 // A kernel for this node on the given device, which becomes the thread's current one.
 Result<std::unique_ptr<Kernel>> make_cuda_kernel(const ir::Graph& graph, NodeId node,
                                                  const CudaKernelOptions& options);
+// The same with the engines of this text (engine_trail.h), which a kernel of its signature took.
+Result<std::unique_ptr<Kernel>> make_cuda_kernel(const ir::Graph& graph, NodeId node,
+                                                 const CudaKernelOptions& options,
+                                                 const std::string& engines);
 
 // The facts of every node of the graph, for planning on the machine that runs.
 Result<ops::KernelTable> cuda_kernel_facts(const ir::Graph& graph,

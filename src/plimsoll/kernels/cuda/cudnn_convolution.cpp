@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include <cudnn.h>
 #include <fmt/ranges.h>
@@ -241,12 +243,77 @@ bool passes(const Descriptor& configuration, bool exact) {
   });
 }
 
+// By what name a configuration can be asked for again; nothing where cuDNN does not say.
+std::optional<DnnEngine> engine_of(const Descriptor& configuration) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = engine.raw();
+  std::int64_t count = 0;
+  DnnEngine out;
+  if (!configuration.get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                         &raw) ||
+      !engine.get(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &out.index))
+    return std::nullopt;
+  std::vector<Descriptor> knobs;
+  std::vector<cudnnBackendDescriptor_t> places;
+  for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
+    knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    places.push_back(knobs.back().raw());
+  }
+  count = 0;
+  if (!configuration.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                         std::ssize(places), &count, places.data()))
+    return std::nullopt;
+  for (std::int64_t i = 0; i < std::min(count, std::ssize(knobs)); ++i) {
+    const Descriptor& knob = knobs[static_cast<std::size_t>(i)];
+    cudnnBackendKnobType_t type{};
+    std::int64_t value = 0;
+    std::int64_t one = 0;
+    if (!knob.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &type) ||
+        !knob.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &one, &value))
+      return std::nullopt;
+    out.knobs.push_back({static_cast<std::int64_t>(type), value});
+  }
+  return out;
+}
+
+// The configuration of that name. What an execution plan refers to lives as long as it.
+struct NamedConfiguration {
+  Descriptor engine{CUDNN_BACKEND_ENGINE_DESCRIPTOR};
+  std::vector<Descriptor> knobs;
+  Descriptor configuration{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR};
+  bool good = false;
+
+  NamedConfiguration(const OperationGraph& graph, const DnnEngine& name) {
+    engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph.graph)
+        .set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, name.index);
+    if (!engine.finish()) return;
+    std::vector<cudnnBackendDescriptor_t> places;
+    for (const DnnEngine::Knob& knob : name.knobs) {
+      const auto type = static_cast<cudnnBackendKnobType_t>(knob.type);
+      Descriptor& one = knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+      one.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type)
+          .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, knob.value);
+      if (!one.finish()) return;
+      places.push_back(one.raw());
+    }
+    configuration.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+    if (!places.empty())
+      configuration.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                        std::ssize(places), places.data());
+    good = configuration.finish();
+  }
+};
+
 class PlannedConvolution final : public CudnnConvolution {
  public:
-  PlannedConvolution(DnnHandle& handle, Descriptor plan, std::int64_t workspace)
-      : handle_(handle), plan_(std::move(plan)), workspace_(workspace) {}
+  PlannedConvolution(DnnHandle& handle, Descriptor plan, std::int64_t workspace, std::string engine)
+      : handle_(handle),
+        plan_(std::move(plan)),
+        workspace_(workspace),
+        engine_(std::move(engine)) {}
 
   Bytes workspace() const override { return Bytes(workspace_); }
+  const std::string& engine() const override { return engine_; }
 
   void run(cudaStream_t stream, const std::byte* x, const std::byte* w, const std::byte* y,
            std::byte* workspace) const override {
@@ -267,6 +334,7 @@ class PlannedConvolution final : public CudnnConvolution {
   DnnHandle& handle_;
   Descriptor plan_;
   std::int64_t workspace_;
+  std::string engine_;
 };
 
 std::int64_t workspace_limit(const ConvolutionShape& shape) {
@@ -281,27 +349,40 @@ std::int64_t workspace_limit(const ConvolutionShape& shape) {
   return std::max(kLeastWorkspaceLimit, elements * width_of(shape.dtype) * 5 / 4);
 }
 
+// Null where the configuration does not pass.
+std::shared_ptr<const CudnnConvolution> planned(const Descriptor& configuration,
+                                                const ConvolutionShape& shape, DnnHandle& handle,
+                                                bool exact, const std::optional<DnnEngine>& name) {
+  if (!passes(configuration, exact)) return nullptr;
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle.handle)
+      .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  std::int64_t workspace = 0;
+  std::int64_t count = 0;
+  if (!plan.finish() ||
+      !plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &workspace))
+    return nullptr;
+  if (workspace > workspace_limit(shape)) return nullptr;
+  return std::make_shared<PlannedConvolution>(handle, std::move(plan), workspace,
+                                              name ? to_string(*name) : std::string());
+}
+
+// The first that passes, or the one of this name: of cuDNN's own list, else made from its name.
 std::shared_ptr<const CudnnConvolution> choose(const ConvolutionShape& shape, DnnHandle& handle,
-                                               bool exact) {
+                                               bool exact, const std::optional<DnnEngine>& wanted) {
   const OperationGraph graph(shape, handle.handle);
   if (!graph.good) return nullptr;
-  const std::int64_t limit = workspace_limit(shape);
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& configuration : configurations(graph, mode)) {
-      if (!passes(configuration, exact)) continue;
-      Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle.handle)
-          .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      std::int64_t workspace = 0;
-      std::int64_t count = 0;
-      if (!plan.finish() || !plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                                      &count, &workspace))
-        continue;
-      if (workspace > limit) continue;
-      return std::make_shared<PlannedConvolution>(handle, std::move(plan), workspace);
+      const std::optional<DnnEngine> name = engine_of(configuration);
+      if (wanted && name != wanted) continue;
+      auto out = planned(configuration, shape, handle, exact, name);
+      if (out) return out;
     }
   }
-  return nullptr;
+  if (!wanted) return nullptr;
+  const NamedConfiguration named(graph, *wanted);
+  return named.good ? planned(named.configuration, shape, handle, exact, wanted) : nullptr;
 }
 
 std::string description(const ConvolutionShape& s, const CudaKernelOptions& options) {
@@ -317,13 +398,24 @@ Result<std::shared_ptr<const CudnnConvolution>> make_cudnn_convolution(
     const ConvolutionShape& shape, const CudaKernelOptions& options) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<const CudnnConvolution>> known;
+  const auto wanted = options.engines ? options.engines->next() : std::nullopt;
+  if (wanted == kDirectEngine) {
+    options.engines->took(*wanted);
+    return nullptr;
+  }
+  const auto name = wanted ? parse_dnn_engine(*wanted) : std::nullopt;
+  if (wanted && !name) return no_such_engine("cuDNN", *wanted);
   PLIMSOLL_TRY(DnnHandle * handle, dnn_handle(options.device));
   const std::lock_guard lock(mutex);
-  const auto [place, is_new] = known.try_emplace(description(shape, options));
+  const auto [place, is_new] =
+      known.try_emplace(description(shape, options) + " " + wanted.value_or(""));
   if (is_new) {
     const bool exact = shape.dtype == ir::DType::kF32 && !options.tf32;
-    place->second = choose(shape, *handle, exact);
+    place->second = choose(shape, *handle, exact, name);
   }
+  if (wanted && !place->second) return no_such_engine("cuDNN", *wanted);
+  if (options.engines)
+    options.engines->took(place->second ? place->second->engine() : std::string(kDirectEngine));
   return place->second;
 }
 

@@ -7,10 +7,12 @@
 //   - fp32 without tf32 uses no tensor cores, and no Winograd tile above 4 x 4;
 //   - its workspace is at most 32 MiB or half of the bytes of its tensors.
 // The first choice of cuDNN is within 6 % of the best engine on all of resnet50; nothing is timed,
-// so the choice is the same in every run. Plans are kept by description for the process.
+// so the choice is the same in every run. Where an engine is named (engine_trail.h), it is that one
+// or an error, by the same rules. Plans are kept by description for the process.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "plimsoll/kernels/cuda/site.h"
@@ -33,6 +35,8 @@ class CudnnConvolution {
  public:
   virtual ~CudnnConvolution() = default;
   virtual Bytes workspace() const = 0;
+  virtual const std::string& engine()
+      const = 0;  // its name (engine_trail.h); empty: cuDNN does not say
   // Two of the tensors are read, the third is written, as the way says.
   virtual void run(cudaStream_t stream, const std::byte* x, const std::byte* w, const std::byte* y,
                    std::byte* workspace) const = 0;

@@ -2,6 +2,7 @@
 // workspace. Those without one run on direct kernels, which are right and slow.
 #include "plimsoll/kernels/cuda/cudnn_convolution.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace plimsoll::kernels::cuda {
@@ -76,6 +77,43 @@ TEST(CudaCudnn, HasAnEngineForTheZoosConvolutions) {
   }
   // Depthwise gradients may have none; the bulk must.
   EXPECT_LE(missing * 10, asked) << missing << " of " << asked << " have no engine";
+}
+
+// What was chosen is said by a name, and made again by it: the same engine and workspace.
+TEST(CudaCudnn, MakesAnEngineAgainByItsName) {
+  int named = 0;
+  int made = 0;
+  for (const Layer& layer : kLayers) {
+    for (const ir::DType dtype : {ir::DType::kF32, ir::DType::kBF16}) {
+      for (const auto way :
+           {ConvolutionWay::kForward, ConvolutionWay::kData, ConvolutionWay::kWeight}) {
+        SCOPED_TRACE(
+            fmt::format("{} {} way {}", layer.name, ir::name(dtype), static_cast<int>(way)));
+        const ConvolutionShape shape = shape_of(layer, way, dtype, true);
+        EngineTrail chosen;
+        CudaKernelOptions options{.tf32 = true, .engines = &chosen};
+        const auto first = make_cudnn_convolution(shape, options);
+        ASSERT_TRUE(first.has_value()) << first.error().message;
+        ++made;
+        if (chosen.text().empty()) continue;
+        ++named;
+        EngineTrail wanted(chosen.text());
+        options.engines = &wanted;
+        const auto again = make_cudnn_convolution(shape, options);
+        ASSERT_TRUE(again.has_value()) << again.error().message;
+        EXPECT_TRUE(wanted.finish());
+        EXPECT_EQ(wanted.text(), chosen.text());
+        ASSERT_EQ(*again == nullptr, *first == nullptr);
+        if (*first != nullptr) {
+          EXPECT_EQ((*again)->workspace(), (*first)->workspace());
+        }
+        EngineTrail unknown("cudnn:99999");
+        options.engines = &unknown;
+        EXPECT_EQ(make_cudnn_convolution(shape, options).error().code, ErrorCode::kBadInput);
+      }
+    }
+  }
+  EXPECT_EQ(named, made) << "cuDNN says which engines it lists";
 }
 
 }  // namespace

@@ -384,6 +384,16 @@ struct AdamWFactors {
 void adamw_group(Element gradient, const AdamWGroup& group, const AdamWFactors& factors,
                  const std::int64_t* step, cudaStream_t stream);
 
+// Running statistics of batch norms, and those of a batch. The former may be written over.
+struct StatisticsGroup {
+  static constexpr int kNorms = 16;
+  const float *running_mean[kNorms], *running_variance[kNorms], *mean[kNorms], *variance[kNorms];
+  float *to_mean[kNorms], *to_variance[kNorms];
+  int channels[kNorms];
+  float step_of_variance[kNorms];  // the step, times what makes a variance unbiased
+};
+void statistics_group(const StatisticsGroup& group, float keep, float step, cudaStream_t stream);
+
 // cast_group.cu -----------------------------------------------------------------------------------
 
 // From fp32 to bf16 or fp16.

@@ -1,6 +1,10 @@
 #include "plimsoll/kernels/cuda/product.h"
 
 #include <array>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <cublasLt.h>
 
@@ -8,6 +12,9 @@ namespace plimsoll::kernels::cuda {
 namespace {
 
 constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;
+constexpr int kMostListed = 64;  // among which an algorithm is looked for by name
+// Sums of parts of k: none, or in one pass behind the product; never in place, by atomics.
+constexpr std::uint32_t kSchemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
 cudaDataType_t blas_type(ir::DType dtype) {
   switch (dtype) {
@@ -89,28 +96,54 @@ struct Product::State {
     c = matrix(shape.result, shape.m, shape.n, shape.row_c, shape.batch, shape.step_c);
   }
 
-  Status choose() {
+  // The library's own list, best first, without those that add up in place.
+  std::vector<cublasLtMatmulHeuristicResult_t> listed(int most) const {
     cublasLtMatmulPreference_t preference = nullptr;
     cublasLtMatmulPreferenceCreate(&preference);
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value));
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
-    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-           static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kSchemes);
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(attribute, static_cast<std::uint32_t>(shape.alignment));
+    std::vector<cublasLtMatmulHeuristicResult_t> out(static_cast<std::size_t>(most));
     int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation, b, a, c, c,
-                                                                 preference, 1, &chosen, &found);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle, operation, b, a, c, c, preference, most, out.data(), &found);
     cublasLtMatmulPreferenceDestroy(preference);
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0 || chosen.state != CUBLAS_STATUS_SUCCESS) {
-      return fail(ErrorCode::kDevice, "cuBLASLt has no algorithm for a product of {} x {} x {}: {}",
-                  shape.m, shape.n, shape.k, cublasLtGetStatusString(status));
-    }
+    out.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
+    return out;
+  }
+
+  Status choose() {
+    const std::vector<cublasLtMatmulHeuristicResult_t> best = listed(1);
+    if (best.empty() || best.front().state != CUBLAS_STATUS_SUCCESS)
+      return fail(ErrorCode::kDevice, "cuBLASLt has no algorithm for a product of {} x {} x {}",
+                  shape.m, shape.n, shape.k);
+    chosen = best.front();
     return {};
+  }
+
+  // An algorithm that another run took: one of the list, and nothing that a file makes up.
+  Status take(const std::string& engine) {
+    const std::optional<BlasAlgorithm> wanted = parse_blas_algorithm(engine);
+    if (!wanted) return no_such_engine("cuBLASLt", engine);
+    for (const cublasLtMatmulHeuristicResult_t& one : listed(kMostListed)) {
+      if (one.state != CUBLAS_STATUS_SUCCESS || words_of(one) != *wanted) continue;
+      chosen = one;
+      return {};
+    }
+    return no_such_engine("cuBLASLt", engine);
+  }
+
+  static BlasAlgorithm words_of(const cublasLtMatmulHeuristicResult_t& one) {
+    BlasAlgorithm out{};
+    static_assert(sizeof(out) == sizeof(one.algo));
+    std::memcpy(out.data(), &one.algo, sizeof(one.algo));
+    return out;
   }
 };
 
@@ -128,7 +161,9 @@ Result<Product> Product::make(const ProductShape& shape, const CudaKernelOptions
     // The address itself comes with every run; here it says that there will be one.
     if (shape.bias)
       state->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(shape.alignment));
-    PLIMSOLL_RETURN_IF_ERROR(state->choose());
+    const auto wanted = options.engines ? options.engines->next() : std::nullopt;
+    PLIMSOLL_RETURN_IF_ERROR(wanted ? state->take(*wanted) : state->choose());
+    if (options.engines) options.engines->took(to_string(State::words_of(state->chosen)));
   }
   return Product(std::move(state));
 }

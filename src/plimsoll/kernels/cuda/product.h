@@ -4,7 +4,8 @@
 // of workspace; the workspace declared is that algorithm's own figure. With a limit of 0 TF32
 // products are 1.6 times slower; most of the best forward algorithms take less than a kilobyte.
 // Split-K that adds up in place is excluded. Operands are told to be aligned to what the caller
-// promises, so that the choice does not follow addresses.
+// promises, so that the choice does not follow addresses. Where an algorithm is named
+// (engine_trail.h), it is that one or an error, by the same rules.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// AdamW of many small weights in one launch: a row of blocks for each of them.
+// What many small tensors wait for in one launch, a row of blocks for each of them: AdamW of small
+// weights, and running statistics of batch norms.
 #include "plimsoll/kernels/cuda/elements.cuh"
 
 namespace plimsoll::kernels::cuda {
@@ -31,7 +32,27 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
+__global__ void __launch_bounds__(kBlockThreads)
+    statistics_of_group(StatisticsGroup group, float keep, float step) {
+  const int norm = static_cast<int>(blockIdx.y);
+  const int channel = static_cast<int>(blockIdx.x) * kBlockThreads + static_cast<int>(threadIdx.x);
+  if (channel >= group.channels[norm]) return;
+  group.to_mean[norm][channel] =
+      keep * group.running_mean[norm][channel] + step * group.mean[norm][channel];
+  group.to_variance[norm][channel] = keep * group.running_variance[norm][channel] +
+                                     group.step_of_variance[norm] * group.variance[norm][channel];
+}
+
 }  // namespace
+
+void statistics_group(const StatisticsGroup& group, float keep, float step, cudaStream_t stream) {
+  int most = 0;
+  for (const int channels : group.channels) most = channels > most ? channels : most;
+  if (most == 0) return;
+  const dim3 grid(static_cast<unsigned>((most + kBlockThreads - 1) / kBlockThreads),
+                  StatisticsGroup::kNorms);
+  statistics_of_group<<<grid, kBlockThreads, 0, stream>>>(group, keep, step);
+}
 
 void adamw_group(Element gradient, const AdamWGroup& group, const AdamWFactors& factors,
                  const std::int64_t* step, cudaStream_t stream) {

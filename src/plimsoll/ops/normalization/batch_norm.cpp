@@ -204,24 +204,85 @@ std::vector<Var> decompose_batch_norm_grad(const Decomposition& d) {
 
 // batch_norm_update(running_mean, running_var, mean, var) -> running_mean', running_var'
 
-Result<std::vector<TensorType>> infer_update(const Call& call) {
+Status expect_statistics(const Call& call, std::int64_t count) {
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
   PLIMSOLL_RETURN_IF_ERROR(expect_rank(call, 0, 1, 1));
   for (const int input : {1, 2, 3}) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, input, 0));
-  PLIMSOLL_RETURN_IF_ERROR(expect_not_negative(call, "momentum"));
-  const std::int64_t count = call.attributes().integer("count", 0);
   if (count < 1) return bad_input("count is {}, expects the elements of a channel", count);
+  return {};
+}
+
+Result<std::vector<TensorType>> infer_update(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_not_negative(call, "momentum"));
+  PLIMSOLL_RETURN_IF_ERROR(expect_statistics(call, call.attributes().integer("count", 0)));
   return std::vector<TensorType>{call.type(0), call.type(1)};
 }
 
-void evaluate_update(const Evaluation& e) {
-  const double step = e.attributes.real("momentum");
-  const auto count = static_cast<double>(e.attributes.integer("count"));
+// in(0) and in(1) are the running statistics, in(2) and in(3) those of `elements` of this batch.
+template <typename Input>
+void move_statistics(double step, std::int64_t elements, const Input& in, std::vector<double>& mean,
+                     std::vector<double>& var) {
+  const auto count = static_cast<double>(elements);
   const double unbiased = count > 1 ? count / (count - 1) : 1;
-  for (std::size_t c = 0; c < e.in(0).reals.size(); ++c) {
-    e.out(0).reals[c] = (1 - step) * e.in(0).reals[c] + step * e.in(2).reals[c];
-    e.out(1).reals[c] = (1 - step) * e.in(1).reals[c] + step * unbiased * e.in(3).reals[c];
+  for (std::size_t c = 0; c < in(0).size(); ++c) {
+    mean[c] = (1 - step) * in(0)[c] + step * in(2)[c];
+    var[c] = (1 - step) * in(1)[c] + step * unbiased * in(3)[c];
   }
+}
+
+void evaluate_update(const Evaluation& e) {
+  const auto in = [&](int i) -> const std::vector<double>& { return e.in(i).reals; };
+  move_statistics(e.attributes.real("momentum"), e.attributes.integer("count"), in, e.out(0).reals,
+                  e.out(1).reals);
+}
+
+// batch_norm_update_group: 16 of them, kind by kind
+
+// One norm of a group, as batch_norm_update sees it.
+Call one_norm(const Call& call, int norm) {
+  std::vector<const TensorType*> inputs;
+  for (int kind = 0; kind < 4; ++kind) inputs.push_back(&call.type(kind * kStatisticsGroup + norm));
+  return Call(std::move(inputs), call.attributes());
+}
+
+Result<std::vector<TensorType>> infer_update_group(const Call& call) {
+  PLIMSOLL_RETURN_IF_ERROR(expect_not_negative(call, "momentum"));
+  const ir::Ints counts = call.attributes().integers("counts");
+  if (std::ssize(counts) != kStatisticsGroup)
+    return bad_input("{} counts for {} norms", counts.size(), kStatisticsGroup);
+  std::vector<TensorType> out(2 * kStatisticsGroup);
+  for (int norm = 0; norm < kStatisticsGroup; ++norm) {
+    const auto at = static_cast<std::size_t>(norm);
+    if (const Status fits = expect_statistics(one_norm(call, norm), counts[at]); !fits)
+      return forward(fits, fmt::format("norm {}", norm));
+    out[at] = call.type(norm);
+    out[kStatisticsGroup + at] = call.type(kStatisticsGroup + norm);
+  }
+  return out;
+}
+
+void evaluate_update_group(const Evaluation& e) {
+  const ir::Ints counts = e.attributes.integers("counts");
+  for (int norm = 0; norm < kStatisticsGroup; ++norm) {
+    const auto in = [&](int kind) -> const std::vector<double>& {
+      return e.in(kind * kStatisticsGroup + norm).reals;
+    };
+    move_statistics(e.attributes.real("momentum"), counts[static_cast<std::size_t>(norm)], in,
+                    e.out(norm).reals, e.out(kStatisticsGroup + norm).reals);
+  }
+}
+
+Cost update_group_cost(const Call& call, std::span<const TensorType> outputs) {
+  double elements = 0;
+  for (const TensorType& type : outputs.first(kStatisticsGroup))
+    elements += element_count(type.shape);
+  return cost_with(7 * elements, call, outputs);
+}
+
+std::vector<InPlace::Pair> update_group_pairs() {
+  std::vector<InPlace::Pair> out;
+  for (int i = 0; i < 2 * kStatisticsGroup; ++i) out.push_back({i, i});
+  return out;
 }
 
 // batch_norm_inference(x, gamma, beta, mean, var) -> y
@@ -309,6 +370,10 @@ std::vector<OpDefinition> batch_norm_definitions() {
                       InPlace::update({{0, 0}, {1, 1}}), cost_per_element<7>, evaluate_update,
                       nullptr)
           .having({attribute::real("momentum", 0.1), attribute::integer("count")}),
+      norm_definition("batch_norm_update_group", 4 * kStatisticsGroup, 2 * kStatisticsGroup,
+                      infer_update_group, Gradient::none(), InPlace::update(update_group_pairs()),
+                      update_group_cost, evaluate_update_group, nullptr)
+          .having({attribute::real("momentum", 0.1), attribute::integers("counts")}),
       norm_definition("batch_norm_inference", 5, 1, infer_inference, Gradient::of_decomposition(),
                       InPlace::over(0), cost_per_element<2>, evaluate_inference,
                       decompose_inference)

@@ -48,6 +48,10 @@ struct RunningStatistics {
 // unbiased for `count` elements per channel.
 RunningStatistics batch_norm_update(RunningStatistics running, Var mean, Var var,
                                     std::int64_t count, double momentum = 0.1);
+// batch_norm_update_group: of so many norms at once, for devices on which starting a kernel takes
+// longer than that. Its inputs are the running means, the running variances, and the batch's means
+// and variances; its results the next means and variances; `counts` has an entry for each norm.
+inline constexpr int kStatisticsGroup = 16;
 
 struct LayerNorm {
   Var y;

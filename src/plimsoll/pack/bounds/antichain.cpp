@@ -4,7 +4,7 @@
 #include <bit>
 #include <span>
 
-#include "plimsoll/pack/bounds/max_flow.h"
+#include "plimsoll/base/max_flow.h"
 
 namespace plimsoll::pack {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-namespace plimsoll::pack {
+namespace plimsoll {
 
 class MaxFlow {
  public:
@@ -45,4 +45,4 @@ class MaxFlow {
   std::int64_t work_ = 0;
 };
 
-}  // namespace plimsoll::pack
+}  // namespace plimsoll

@@ -1,9 +1,9 @@
-#include "plimsoll/pack/bounds/max_flow.h"
+#include "plimsoll/base/max_flow.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace plimsoll::pack {
+namespace plimsoll {
 
 std::uint32_t MaxFlow::add_node() {
   first_.push_back(kNone);
@@ -78,4 +78,4 @@ std::int64_t MaxFlow::push_path(std::uint32_t source, std::uint32_t sink) {
   return pushed;
 }
 
-}  // namespace plimsoll::pack
+}  // namespace plimsoll
