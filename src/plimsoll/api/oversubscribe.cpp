@@ -157,6 +157,9 @@ class Sweep {
     out.evictions = step.evictions;
     out.dead_evictions = step.dead_evictions;
     judge(out, out_.free_seconds);
+    const double forced = rates_.seconds(report.paging->forced_out, Bytes(0)) +
+                          rates_.seconds(Bytes(0), report.paging->forced_in);
+    out.bound = std::max(out.bound, forced / out_.free_seconds);
     return {};
   }
 

@@ -33,14 +33,8 @@ constexpr Bytes kFilePage(4096);
 // Of the deadline, on top: to see whether a graph that does not fit does so in parts.
 constexpr double kAdviceShare = 0.3;
 
-// What a card cannot do yet is said before anything is planned for it. Of the encodings it has the
-// masks, which are values of the graph; its profile has no rates for the forms that are not.
+// What a card cannot do yet is said before anything is planned for it.
 Status check_techniques(const Pipeline& p, const PlanOptions& how) {
-  if (plans_for_card(p) && how.remedies.lossy)
-    return fail(ErrorCode::kUsage,
-                "--lossy: activations wait on {} as they are, or as masks of one bit (--techniques "
-                "encode)",
-                p.backend->device().name());
   if (on_card(p) && how.remedies.split)
     return fail(ErrorCode::kUsage,
                 "{}: operators are not split there yet; give --techniques recompute,swap",

@@ -130,11 +130,7 @@ Result<schedule::DeviceProfile> prices_of_layouts(const Pipeline& p) {
 }
 
 Result<schedule::DeviceProfile> profile_of_card(const Pipeline& p) {
-  if (!p.measure) {
-    PLIMSOLL_TRY(schedule::DeviceProfile out, profile::find_profile("h200"));
-    out.codecs = {0, 0, 0};
-    return out;
-  }
+  if (!p.measure) return profile::find_profile("h200");
   PLIMSOLL_TRY(schedule::DeviceProfile out, profile::profile_device(*p.backend, {}));
   profile::MeasureOptions how;
   how.on_progress = p.on_measuring;

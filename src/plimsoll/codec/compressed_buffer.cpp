@@ -49,16 +49,16 @@ std::size_t CompressedWriter::claim(std::size_t bytes) {
   return place;
 }
 
-bool CompressedWriter::put(std::size_t block, std::span<const std::byte> values) {
+std::size_t CompressedWriter::put(std::size_t block, std::span<const std::byte> values) {
   std::array<std::uint8_t, kCompressedBlock * sizeof(float) + 4096> encoded;
   std::size_t bytes = 0;
   const bool represented = codec_.encode(values, mix64(seed_ + block), encoded, bytes);
   const std::size_t place = represented ? claim(in_units(bytes)) : 0;
   const Entry entry{static_cast<std::uint32_t>(place / kUnit), static_cast<std::uint32_t>(bytes)};
   std::memcpy(buffer_.data() + block * sizeof entry, &entry, sizeof entry);
-  if (place == 0) return false;
+  if (place == 0) return 0;
   std::memcpy(buffer_.data() + place, encoded.data(), bytes);
-  return true;
+  return in_units(bytes);
 }
 
 Opened open_block(const Codec& codec, std::size_t count, std::span<const std::uint8_t> buffer,

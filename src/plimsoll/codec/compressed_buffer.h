@@ -14,7 +14,7 @@
 //
 //   CompressedWriter writer(codec, count, buffer, seed);
 //   for (block...)                                             // from any thread
-//     if (!writer.put(block, its values)) keep them elsewhere;
+//     if (writer.put(block, its values) == 0) keep them elsewhere;
 //   for (block...)
 //     if (open_block(codec, count, buffer, block, values) == Opened::kIncompressible)
 //       fetch them from there;
@@ -59,8 +59,8 @@ class CompressedWriter {
   CompressedWriter(const Codec& codec, std::size_t count, std::span<std::uint8_t> buffer,
                    std::uint64_t seed);
 
-  // False: the block is incompressible. Once for every block.
-  bool put(std::size_t block, std::span<const std::byte> values);
+  // What the block takes of the buffer; 0: it is incompressible. Once for every block.
+  std::size_t put(std::size_t block, std::span<const std::byte> values);
   // Of the buffer so far, with the list of blocks: what the data needed of what the plan gave.
   std::size_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
 

@@ -9,6 +9,7 @@
 #include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/ops/in_place_pairs.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/profile/measure_encodings.h"
 
 namespace plimsoll::profile {
 namespace {
@@ -230,7 +231,8 @@ Result<schedule::DeviceProfile> profile_device(kernels::Backend& backend,
   if (tell) tell("copies");
   PLIMSOLL_RETURN_IF_ERROR(measure_device_copies(backend.device(), out));
   out.disk = {};
-  out.codecs = {0, 0, 0};
+  if (tell) tell("encodings");
+  PLIMSOLL_TRY(out.codecs, measure_encodings(backend, out.launch_seconds));
   return out;
 }
 

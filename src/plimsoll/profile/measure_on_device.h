@@ -18,8 +18,7 @@ Status measure_on_device(const ir::Graph& graph, const MeasureOptions& options,
                          schedule::DeviceProfile& profile);
 
 // What the device can do, as profile_machine.h says it of the CPU: arithmetic by products of 8192 x
-// 8192, bandwidth, launches inside a sequence, copies from and to pinned memory, and what copies
-// cost a product beside them.
+// 8192, bandwidth, launches inside a sequence, copies from and to pinned memory, and encodings.
 Result<schedule::DeviceProfile> profile_device(kernels::Backend& backend,
                                                const std::function<void(std::string_view)>& tell);
 

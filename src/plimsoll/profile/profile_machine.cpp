@@ -148,8 +148,8 @@ void measure_codecs(bool lossy, schedule::DeviceProfile& profile) {
     const std::span<float> part =
         std::span(map).first(codec.lossless ? map.size() : map.size() / 5);
     std::vector<std::uint8_t> compressed(codec::compressed_bytes(codec, part.size(), 0.4));
-    std::vector<std::byte> room(part.size_bytes());
-    kernels::Overflow overflow(codec, room.size());
+    kernels::Overflow overflow(codec, part.size_bytes());
+    std::vector<std::byte> room(static_cast<std::size_t>(overflow.memory_wanted().value));
     overflow.take_memory(room);
     const double encode = settled(
         [&] { kernels::compress_activation(codec, std::as_bytes(part), compressed, overflow); });

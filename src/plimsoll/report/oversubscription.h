@@ -4,7 +4,7 @@
 //   factor    arena of the default plan / capacity
 //   slowdown  seconds of a step / seconds of the same program when it has all the memory it wants
 //   bound     no program that moves so many bytes is faster: the larger of its computing and of the
-//             bus, as slowdown
+//             bus, as slowdown; of one that only copies also what has to go out and come back
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "plimsoll/base/machine_memory.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/runtime/paging/access_order.h"
+#include "plimsoll/runtime/paging/rehearsal.h"
 #include "plimsoll/runtime/update_owners.h"
 
 namespace plimsoll::runtime {
@@ -14,11 +15,9 @@ namespace {
 enum PagedStream : std::size_t { kComputes, kCopiesOut, kCopiesIn };
 constexpr std::size_t kPagedStreams = AccessOrder::kStreams;
 
-// What a node does with the values it touches, each once.
-struct ValueUse {
-  ValueId value;  // the owner of its memory
-  BlockAccess access = BlockAccess::kRead;
-};
+// How long a launch takes does not matter much beside the copies of its operands: a card's memory.
+constexpr double kGuessedBytesPerSecond = 2e12;
+constexpr double kGuessedLaunchSeconds = 3e-6;
 
 class Paged final : public Executor {
  public:
@@ -30,21 +29,16 @@ class Paged final : public Executor {
         options_(options),
         paging_(paging),
         calls_(graph_.nodes.size()),
-        block_(graph_.values.size()),
         owner_(update_owners(graph_)),
-        uses_(graph_.nodes.size()),
-        readers_(graph_.values.size(), 0),
-        stays_(graph_.values.size(), false) {
+        program_(paged_program(graph_, [&](NodeId id) { return kernels_.of(id).scratch(); })),
+        block_(program_.tensors.size()) {
     paging_.alignment = device().alignment();
-    for (const ir::Node& node : graph_.nodes) {
-      for (const ValueId input : node.inputs) {
-        if (input.valid()) ++readers_[owner_of(input).index()];
-      }
+    for (PagedProgram::Launch& launch : program_.launches) {
+      Bytes bytes;
+      for (const PagedProgram::Use& use : launch.uses) bytes += program_.tensors[use.tensor].bytes;
+      launch.seconds =
+          kGuessedLaunchSeconds + static_cast<double>(bytes.value) / kGuessedBytesPerSecond;
     }
-    for (std::size_t v = 0; v < graph_.values.size(); ++v)
-      stays_[v] = ir::is_source(graph_.values[v].kind);
-    for (const ValueId output : graph_.outputs) stays_[owner_of(output).index()] = true;
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) uses_[n] = uses_of(graph_.nodes[n]);
   }
 
   ~Paged() override {
@@ -55,8 +49,10 @@ class Paged final : public Executor {
   }
 
   Status start() {
-    PLIMSOLL_TRY(const Bytes pool, rehearse());
+    PLIMSOLL_TRY(const Bytes pool, walk_step());
     paging_.capacity = std::min(paging_.capacity, pool);
+    forced_ = forced_copies(program_, paging_.capacity);
+    PLIMSOLL_TRY(paging_, chosen_options(program_, paging_));
     if (device().computes_on_host())
       PLIMSOLL_RETURN_IF_ERROR(check_machine_memory(paging_.capacity + pool));
     PLIMSOLL_TRY(arena_, device().make_arena(paging_.capacity));
@@ -105,13 +101,14 @@ class Paged final : public Executor {
                         home_->size(),
                         pager_->peak(),
                         last_step_,
-                        launches_};
+                        launches_,
+                        forced_.out,
+                        forced_.in};
   }
 
   Status step() override {
     PLIMSOLL_RETURN_IF_ERROR(status_);
     const PagingCounts before = pager_->counts();
-    left_ = readers_;
     pager_->begin_step();
     for (std::size_t n = 0; n < graph_.nodes.size() && status_; ++n) status_ = run_node(NodeId(n));
     for (const auto& stream : streams_) {
@@ -130,87 +127,43 @@ class Paged final : public Executor {
   std::size_t size_of(ValueId value) const {
     return static_cast<std::size_t>(ir::bytes_of(graph_.value(value).type).value);
   }
-  Bytes bytes_of_value(ValueId value) const {
-    return Bytes(static_cast<std::int64_t>(size_of(value)));
-  }
-
-  std::vector<ValueUse> uses_of(const ir::Node& node) const {
-    std::vector<ValueUse> out;
-    const auto add = [&](ValueId value, BlockAccess access) {
-      const ValueId owner = owner_of(value);
-      const auto same = std::find_if(out.begin(), out.end(),
-                                     [&](const ValueUse& use) { return use.value == owner; });
-      if (same == out.end()) {
-        out.push_back({owner, access});
-      } else if (same->access != access) {
-        same->access = BlockAccess::kUpdate;
-      }
-    };
-    for (const ValueId input : node.inputs) {
-      if (input.valid()) add(input, BlockAccess::kRead);
-    }
-    for (const ValueId output : node.outputs) add(output, BlockAccess::kWrite);
-    return out;
-  }
 
   void create_lasting(Pager& pager, std::vector<BlockId>& blocks) const {
-    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
-      if (stays_[v] && owner_[v] == ValueId(v))
-        blocks[v] = pager.create(bytes_of_value(ValueId(v)), Lifetime::kPersistent);
+    for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
+      const PagedProgram::Tensor& tensor = program_.tensors[t];
+      const bool owns = t >= owner_.size() || owner_[t] == ValueId(t);
+      if (tensor.lifetime == Lifetime::kPersistent && owns)
+        blocks[t] = pager.create(tensor.bytes, Lifetime::kPersistent);
     }
-  }
-
-  // Who dies behind a node: its operands without another reader, and results that have none.
-  template <typename Forget>
-  void release(const ir::Node& node, std::vector<int>& left, const Forget& forget) const {
-    for (const ValueId input : node.inputs) {
-      if (!input.valid()) continue;
-      const ValueId owner = owner_of(input);
-      if (--left[owner.index()] == 0 && !stays_[owner.index()]) forget(owner);
-    }
-    for (const ValueId output : node.outputs) {
-      const ValueId owner = owner_of(output);
-      if (readers_[owner.index()] == 0 && !stays_[owner.index()]) forget(owner);
-    }
-  }
-
-  void touch(const Pager& pager, BlockId block) {
-    const Offset home = pager.home(block);
-    launches_.back().push_back({home.value, home.value + pager.bytes(block).value});
   }
 
   // A step of bookkeeping alone: how large the virtual pool becomes, and whether every launch fits.
-  Result<Bytes> rehearse() {
+  Result<Bytes> walk_step() {
     Pager pager(paging_);
-    std::vector<BlockId> blocks(graph_.values.size());
+    std::vector<BlockId> blocks(program_.tensors.size());
     create_lasting(pager, blocks);
-    std::vector<int> left = readers_;
     Bytes least;
     std::string largest;
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const ir::Node& node = graph_.nodes[n];
-      const Bytes scratch = kernels_.of(NodeId(n)).scratch();
-      launches_.emplace_back();
-      Bytes together = scratch.value > 0 ? pager.rounded(scratch) : Bytes(0);
-      for (const ValueUse& use : uses_[n]) {
-        BlockId& block = blocks[use.value.index()];
-        if (!block.valid()) block = pager.create(bytes_of_value(use.value), Lifetime::kTransient);
+    for (std::size_t n = 0; n < program_.launches.size(); ++n) {
+      const PagedProgram::Launch& launch = program_.launches[n];
+      VirtualLaunch& touched = launches_.emplace_back();
+      Bytes together;
+      for (const PagedProgram::Use& use : launch.uses) {
+        BlockId& block = blocks[use.tensor];
+        if (!block.valid())
+          block = pager.create(program_.tensors[use.tensor].bytes, Lifetime::kTransient);
         together += pager.bytes(block);
-        touch(pager, block);
-      }
-      if (scratch.value > 0) {
-        const BlockId block = pager.create(scratch, Lifetime::kTransient);
-        touch(pager, block);
-        pager.forget(block);
+        const Offset home = pager.home(block);
+        touched.push_back({home.value, home.value + pager.bytes(block).value});
       }
       if (together > least) {
         least = together;
-        largest = display_name(node);
+        largest = display_name(graph_.nodes[n]);
       }
-      release(node, left, [&](ValueId value) {
-        pager.forget(blocks[value.index()]);
-        blocks[value.index()] = {};
-      });
+      for (const std::size_t tensor : launch.dies) {
+        pager.forget(blocks[tensor]);
+        blocks[tensor] = {};
+      }
     }
     if (least > paging_.capacity)
       return fail(ErrorCode::kDoesNotFit,
@@ -288,30 +241,24 @@ class Paged final : public Executor {
     const ir::Node& node = graph_.node(id);
     BoundKernel& call = calls_[id.index()];
     call.kernel = &kernels_.of(id);
+    const PagedProgram::Launch& launch_of = program_.launches[id.index()];
     operands_.clear();
-    for (const ValueUse& use : uses_[id.index()]) {
-      BlockId& block = block_[use.value.index()];
-      if (!block.valid()) block = pager_->create(bytes_of_value(use.value), Lifetime::kTransient);
-      operands_.push_back({block, use.access});
-    }
-    const Bytes scratch = call.kernel->scratch();
     BlockId scratch_block;
-    if (scratch.value > 0) {
-      scratch_block = pager_->create(scratch, Lifetime::kTransient);
-      operands_.push_back({scratch_block, BlockAccess::kWrite});
+    for (const PagedProgram::Use& use : launch_of.uses) {
+      BlockId& block = block_[use.tensor];
+      if (!block.valid())
+        block = pager_->create(program_.tensors[use.tensor].bytes, Lifetime::kTransient);
+      if (use.tensor >= graph_.values.size()) scratch_block = block;
+      operands_.push_back({block, use.access});
     }
     auto missing = pager_->begin_launch(operands_);
     if (!missing) return forward(missing, display_name(node));
     PLIMSOLL_RETURN_IF_ERROR(copy_all(*missing));
     PLIMSOLL_RETURN_IF_ERROR(launch(node, call, scratch_block));
-    if (scratch_block.valid()) PLIMSOLL_RETURN_IF_ERROR(forget(scratch_block));
-    Status forgotten;
-    release(node, left_, [&](ValueId value) {
-      Status status = forget(block_[value.index()]);
-      if (forgotten && !status) forgotten = std::move(status);
-      block_[value.index()] = {};
-    });
-    PLIMSOLL_RETURN_IF_ERROR(forgotten);
+    for (const std::size_t tensor : launch_of.dies) {
+      PLIMSOLL_RETURN_IF_ERROR(forget(block_[tensor]));
+      block_[tensor] = {};
+    }
     return copy_all(pager_->end_launch());
   }
 
@@ -390,7 +337,7 @@ class Paged final : public Executor {
   void trace_residency() {
     if (options_.trace == nullptr) return;
     std::vector<Traced> now;
-    for (std::size_t v = 0; v < block_.size(); ++v) {
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       const BlockId block = block_[v];
       if (!block.valid() || !pager_->resident_at(block)) continue;
       now.push_back({block, pager_->bytes(block),
@@ -423,13 +370,10 @@ class Paged final : public Executor {
   KernelSet kernels_;
   ExecutorOptions options_;
   PagingOptions paging_;
-  std::vector<BoundKernel> calls_;           // by node: there until its stream has run it
-  std::vector<BlockId> block_;               // by value that owns memory; invalid when it has none
-  std::vector<ValueId> owner_;               // the value whose memory it lies in
-  std::vector<std::vector<ValueUse>> uses_;  // by node
-  std::vector<int> readers_;                 // reads per step, by owner
-  std::vector<int> left_;
-  std::vector<bool> stays_;
+  std::vector<BoundKernel> calls_;  // by node: there until its stream has run it
+  std::vector<ValueId> owner_;      // the value whose memory it lies in
+  PagedProgram program_;
+  std::vector<BlockId> block_;      // by tensor of it; invalid when it has no memory
   std::vector<BlockUse> operands_;  // of the current launch
   std::unique_ptr<device::Arena> arena_;
   std::shared_ptr<BackingStore> backing_;
@@ -443,6 +387,7 @@ class Paged final : public Executor {
   std::int64_t launched_ = 0;  // the mark of the last launch
   PagingCounts last_step_;
   std::vector<VirtualLaunch> launches_;
+  ForcedCopies forced_;
   std::vector<Traced> traced_;
   Status status_;  // the first failure
 };

@@ -44,7 +44,7 @@ class Planned final : public Executor {
       bound_.emplace_back(*this, bound_.size());
       PLIMSOLL_RETURN_IF_ERROR(bind(step, bound_.back()));
     }
-    PLIMSOLL_RETURN_IF_ERROR(encodings_.take_memory());
+    PLIMSOLL_RETURN_IF_ERROR(encodings_.take_memory(backend_->device()));
     if (options_.poison) dead_.emplace(plan_);
     PLIMSOLL_TRY(sequence_, backend_->device().make_sequence(commands()));
     if (options_.trace != nullptr) {
@@ -128,6 +128,7 @@ class Planned final : public Executor {
   Status step() override {
     PLIMSOLL_RETURN_IF_ERROR(status_);
     if (dead_) dead_->begin_step();
+    encodings_.begin_step(steps_);
     // Who watches kernels reads between them: they are launched one by one.
     const bool timed = options_.trace != nullptr || options_.step_seconds != nullptr ||
                        (options_.watch_kernel && !backend_->device().computes_on_host());
@@ -155,7 +156,7 @@ class Planned final : public Executor {
     Spot from;
     Spot to;
     std::size_t bytes = 0;  // in plain form
-    ActivationEncodings::Bound encoding;
+    const kernels::ActivationEncoding* encoding = nullptr;
   };
 
   // The half of a copy that the host does: between pinned memory and the swap file, in the order of
@@ -194,9 +195,6 @@ class Planned final : public Executor {
     out.from = memory_.spot(step.inputs.front());
     out.to = memory_.spot(step.outputs.front());
     if (step.kind != StepKind::kEncode && step.kind != StepKind::kDecode) return {};
-    if (!backend_->device().computes_on_host())
-      return bad_input("{}: there are no encodings on {} yet; plan without encode",
-                       call_name(plan_, step), backend_->device().name());
     PLIMSOLL_TRY(out.encoding, encodings_.bind(plan_, step, out.number, memory_));
     return {};
   }
@@ -304,7 +302,7 @@ class Planned final : public Executor {
     device::Command out;
     const bool in_arenas = bound.from.address != nullptr && bound.to.address != nullptr;
     const bool on_host = backend_->device().computes_on_host();
-    if (bound.call.kernel != nullptr || bound.encoding.codec != nullptr ||
+    if (bound.call.kernel != nullptr || bound.encoding != nullptr ||
         (on_host && (dead_ || (bound.bytes > 0 && !in_arenas)))) {
       out.kind = device::Command::Kind::kWork;
       out.work = &bound;
@@ -324,8 +322,10 @@ class Planned final : public Executor {
       PLIMSOLL_RETURN_IF_ERROR(step.call.check_addresses(
           backend_->device(), plan_.graph, plan_.graph.node(plan_.steps[step.number].node)));
       status = step.call.run(queue);
-    } else if (step.encoding.codec != nullptr) {
-      encodings_.run(step.encoding, steps_);
+    } else if (step.encoding != nullptr) {
+      status = plan_.steps[step.number].kind == StepKind::kEncode
+                   ? backend_->encode(*step.encoding, queue)
+                   : backend_->decode(*step.encoding, queue);
     } else if (step.bytes > 0) {
       status = memory_.copy(step.from, step.to, step.bytes);
     }
@@ -398,7 +398,8 @@ class Planned final : public Executor {
       }
     } else {
       call.phase = plan::name(step.kind);
-      const std::size_t compressed = bound.encoding.compressed.size();
+      const std::size_t compressed =
+          bound.encoding != nullptr ? bound.encoding->compressed.size() : 0;
       add(call.reads, bound.from.address, step.kind == StepKind::kDecode ? compressed : bound.bytes,
           step.value);
       add(call.writes, bound.to.address, step.kind == StepKind::kEncode ? compressed : bound.bytes,

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "plimsoll/device/cpu/cpu_device.h"
+#include "plimsoll/kernels/cpu/compressed_activation.h"
 #include "plimsoll/kernels/cpu/convolution_layout.h"
 #include "plimsoll/kernels/cpu/cpu_kernels.h"
 
@@ -26,6 +27,14 @@ class CpuKernels : public Backend {
   BackendRewrites rewrites() const override { return rewrites_; }
   std::string instruction_set() const override { return cpu_instruction_set(); }
   std::string library() const override { return cpu_kernel_library(); }
+  Status encode(const ActivationEncoding& encoding, void* /*queue*/) override {
+    encode_on_host(encoding);
+    return {};
+  }
+  Status decode(const ActivationEncoding& encoding, void* /*queue*/) override {
+    decode_on_host(encoding);
+    return {};
+  }
 
  private:
   std::unique_ptr<device::Device> device_;
@@ -33,7 +42,19 @@ class CpuKernels : public Backend {
   BackendRewrites rewrites_;
 };
 
+tl::unexpected<Error> no_encodings(const Backend& backend) {
+  return fail(ErrorCode::kDevice, "{}: has no encodings; plan without encode",
+              backend.device().name());
+}
+
 }  // namespace
+
+Status Backend::encode(const ActivationEncoding& /*encoding*/, void* /*queue*/) {
+  return no_encodings(*this);
+}
+Status Backend::decode(const ActivationEncoding& /*encoding*/, void* /*queue*/) {
+  return no_encodings(*this);
+}
 
 Result<std::optional<int>> parse_cuda(std::string_view device) {
   constexpr std::string_view kCuda = "cuda";

@@ -21,6 +21,7 @@
 #include "plimsoll/base/result.h"
 #include "plimsoll/device/device.h"
 #include "plimsoll/device/fake/fake_device.h"
+#include "plimsoll/kernels/activation_encoding.h"
 #include "plimsoll/kernels/kernel.h"
 #include "plimsoll/ops/kernel_facts.h"
 
@@ -74,6 +75,10 @@ class Backend {
     call(subject);
     return {};
   }
+  // By work, on the stream that it was handed, as a kernel runs: an activation into its compressed
+  // buffer, and out of it. The first time may load code.
+  virtual Status encode(const ActivationEncoding& encoding, void* queue);
+  virtual Status decode(const ActivationEncoding& encoding, void* queue);
   // Bytes of device memory that the program holds now beside what it asked for (the context,
   // modules, graphs), and of these the context's alone; 0 where the device is not told apart from
   // the host, or does not say.

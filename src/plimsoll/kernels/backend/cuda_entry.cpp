@@ -48,6 +48,12 @@ class CudaBackend final : public Backend {
     return device::cuda::check(cudaLaunchHostFunc(static_cast<cudaStream_t>(queue), call, subject),
                                "a call of the host");
   }
+  Status encode(const ActivationEncoding& encoding, void* queue) override {
+    return cuda::encode_on_card(encoding, queue);
+  }
+  Status decode(const ActivationEncoding& encoding, void* queue) override {
+    return cuda::decode_on_card(encoding, queue);
+  }
   Bytes context_bytes() const override { return card_->context_bytes(); }
   Bytes bare_context_bytes() const override { return card_->bare_context_bytes(); }
   std::string neighbours() const override { return card_->neighbours(); }

@@ -19,10 +19,10 @@ using CudaLibraryBuild = std::uint64_t (*)();
 using CudaLibraryOpen = void (*)(const CudaOptions& options, Result<std::shared_ptr<Backend>>& out);
 
 constexpr std::uint64_t cuda_library_build() {
-  std::uint64_t out = 2;  // grows with this interface
-  for (const std::size_t size :
-       {sizeof(ir::Graph), sizeof(ir::Node), sizeof(ir::Value), sizeof(Arguments),
-        sizeof(device::Command), sizeof(CudaOptions), sizeof(Error)})
+  std::uint64_t out = 3;  // grows with this interface
+  for (const std::size_t size : {sizeof(ir::Graph), sizeof(ir::Node), sizeof(ir::Value),
+                                 sizeof(Arguments), sizeof(ActivationEncoding), sizeof(Overflow),
+                                 sizeof(device::Command), sizeof(CudaOptions), sizeof(Error)})
     out = mix64(out + size);
   return out;
 }

@@ -168,6 +168,12 @@ class RankBackend final : public Backend {
   Status call_host(void* queue, void (*call)(void*), void* subject) override {
     return others_->call_host(queue, call, subject);
   }
+  Status encode(const ActivationEncoding& encoding, void* queue) override {
+    return others_->encode(encoding, queue);
+  }
+  Status decode(const ActivationEncoding& encoding, void* queue) override {
+    return others_->decode(encoding, queue);
+  }
   void keep(const std::string& signature, std::unique_ptr<Kernel> kernel) override {
     if (!is_collective(signature)) others_->keep(signature, std::move(kernel));
   }

@@ -10,40 +10,19 @@
 
 namespace plimsoll::kernels {
 
-Overflow::Overflow(const codec::Codec& codec, std::size_t activation_bytes)
-    : codec_(&codec),
-      activation_bytes_(activation_bytes),
-      incompressible_(codec::compressed_blocks(activation_bytes / codec.element_bytes)) {}
-
-std::span<std::byte> Overflow::take_memory(std::span<std::byte> memory) {
-  memory_ = memory.first(activation_bytes_);
-  return memory.subspan(activation_bytes_);
-}
-
-Bytes Overflow::bytes() const {
-  Bytes total;
-  for (std::size_t block = 0; block < incompressible_.size(); ++block) {
-    if (incompressible_[block] != 0)
-      total += Bytes(
-          static_cast<std::int64_t>(codec::uncompressed_part(*codec_, memory_, block).size()));
-  }
-  return total;
-}
-
 std::size_t compress_activation(const codec::Codec& codec, std::span<const std::byte> activation,
-                                std::span<std::uint8_t> buffer, Overflow& overflow,
+                                std::span<std::uint8_t> buffer, const Overflow& overflow,
                                 std::uint64_t seed) {
-  PLIMSOLL_CHECK(overflow.memory_.size() == activation.size(),
+  PLIMSOLL_CHECK(overflow.memory().size() == activation.size(),
                  "the overflow's memory is another activation's");
   codec::CompressedWriter writer(codec, activation.size() / codec.element_bytes, buffer, seed);
-  parallel_each(static_cast<std::int64_t>(overflow.incompressible_.size()), [&](std::int64_t i) {
+  parallel_each(static_cast<std::int64_t>(overflow.blocks()), [&](std::int64_t i) {
     const auto block = static_cast<std::size_t>(i);
     const std::span<const std::byte> values = codec::uncompressed_part(codec, activation, block);
-    const bool incompressible = !writer.put(block, values);
-    overflow.incompressible_[block] = incompressible ? 1 : 0;
-    if (incompressible)
+    overflow.stored()[block] = static_cast<std::uint32_t>(writer.put(block, values));
+    if (overflow.holds(block))
       std::copy(values.begin(), values.end(),
-                codec::uncompressed_part(codec, overflow.memory_, block).begin());
+                codec::uncompressed_part(codec, overflow.memory(), block).begin());
   });
   return writer.used_bytes();
 }
@@ -51,21 +30,19 @@ std::size_t compress_activation(const codec::Codec& codec, std::span<const std::
 bool decompress_activation(const codec::Codec& codec, std::span<const std::uint8_t> buffer,
                            const Overflow& overflow, std::span<std::byte> activation) {
   const std::size_t count = activation.size() / codec.element_bytes;
-  std::atomic<bool> whole{overflow.memory_.size() == activation.size()};
-  parallel_each(
-      whole ? static_cast<std::int64_t>(overflow.incompressible_.size()) : 0, [&](std::int64_t i) {
-        const auto block = static_cast<std::size_t>(i);
-        const std::span<std::byte> values = codec::uncompressed_part(codec, activation, block);
-        const codec::Opened opened = codec::open_block(codec, count, buffer, block, values);
-        if (opened == codec::Opened::kValues) return;
-        if (opened == codec::Opened::kDamaged || overflow.incompressible_[block] == 0) {
-          whole.store(false, std::memory_order_relaxed);
-        } else {
-          std::memcpy(values.data(),
-                      codec::uncompressed_part(codec, overflow.memory_, block).data(),
-                      values.size());
-        }
-      });
+  std::atomic<bool> whole{overflow.memory().size() == activation.size()};
+  parallel_each(whole ? static_cast<std::int64_t>(overflow.blocks()) : 0, [&](std::int64_t i) {
+    const auto block = static_cast<std::size_t>(i);
+    const std::span<std::byte> values = codec::uncompressed_part(codec, activation, block);
+    const codec::Opened opened = codec::open_block(codec, count, buffer, block, values);
+    if (opened == codec::Opened::kValues) return;
+    if (opened == codec::Opened::kDamaged || !overflow.holds(block)) {
+      whole.store(false, std::memory_order_relaxed);
+    } else {
+      std::memcpy(values.data(), codec::uncompressed_part(codec, overflow.memory(), block).data(),
+                  values.size());
+    }
+  });
   return whole.load();
 }
 
@@ -100,6 +77,20 @@ ActivationError error_of(const codec::Codec& codec, std::span<const std::byte> a
     out.value_squares += sum.value_squares;
   }
   return out;
+}
+
+void encode_on_host(const ActivationEncoding& encoding) {
+  compress_activation(*encoding.codec, encoding.plain, encoding.compressed, *encoding.overflow,
+                      encoding.step->seed ^ encoding.seed);
+  if (encoding.errors.empty() || encoding.step->measures_errors == 0) return;
+  error_of(*encoding.codec, encoding.plain, encoding.compressed, *encoding.overflow,
+           encoding.errors);
+}
+
+void decode_on_host(const ActivationEncoding& encoding) {
+  PLIMSOLL_CHECK(decompress_activation(*encoding.codec, encoding.compressed, *encoding.overflow,
+                                       encoding.plain),
+                 "an encoded activation was overwritten");
 }
 
 }  // namespace plimsoll::kernels

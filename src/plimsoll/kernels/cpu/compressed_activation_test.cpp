@@ -43,7 +43,8 @@ class CompressedActivation : public ::testing::Test {
   std::vector<std::uint8_t> compressed_ = std::vector<std::uint8_t>(
       codec::compressed_bytes(sparse_, kBlocks* codec::kCompressedBlock, 0.45));
   Overflow overflow_{sparse_, kValues * sizeof(float)};
-  std::vector<std::byte> memory_ = std::vector<std::byte>(kValues * sizeof(float));
+  std::vector<std::byte> memory_ =
+      std::vector<std::byte>(static_cast<std::size_t>(overflow_.memory_wanted().value));
 };
 
 TEST_F(CompressedActivation, ComesBackWholeHoweverFewOfItsValuesAreZero) {
@@ -79,8 +80,8 @@ TEST(LossyActivation, IsTheSameForAnyNumberOfThreads) {
     for (const int threads : {1, 2, 5}) {
       omp_set_num_threads(threads);
       std::vector<std::uint8_t> compressed(codec::compressed_bytes(codec, activation.size(), 0));
-      std::vector<std::byte> memory(activation.size() * sizeof(float));
-      Overflow overflow(codec, memory.size());
+      Overflow overflow(codec, activation.size() * sizeof(float));
+      std::vector<std::byte> memory(static_cast<std::size_t>(overflow.memory_wanted().value));
       overflow.take_memory(memory);
       EXPECT_LE(compress_activation(codec, std::as_bytes(std::span(activation)), compressed,
                                     overflow, 42),
@@ -107,8 +108,8 @@ TEST(LossyActivation, ItsErrorIsWhatTheBufferLost) {
       1e9F;  // fp8 has no code for it: its block is incompressible, and loses nothing
   const codec::Codec& codec = *codec::find_codec("fp8-e4m3");
   std::vector<std::uint8_t> compressed(codec::compressed_bytes(codec, activation.size(), 0));
-  std::vector<std::byte> memory(activation.size() * sizeof(float));
-  Overflow overflow(codec, memory.size());
+  Overflow overflow(codec, activation.size() * sizeof(float));
+  std::vector<std::byte> memory(static_cast<std::size_t>(overflow.memory_wanted().value));
   overflow.take_memory(memory);
   compress_activation(codec, std::as_bytes(std::span(activation)), compressed, overflow, 3);
   EXPECT_TRUE(overflow.holds(20'000 / codec::kCompressedBlock));

@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 
+#include "plimsoll/kernels/activation_encoding.h"
 #include "plimsoll/kernels/cuda/kernel_options.h"
 #include "plimsoll/kernels/kernel.h"
 
@@ -45,6 +46,11 @@ Result<std::unique_ptr<Kernel>> make_cuda_kernel(const ir::Graph& graph, NodeId 
 // The facts of every node of the graph, for planning on the machine that runs.
 Result<ops::KernelTable> cuda_kernel_facts(const ir::Graph& graph,
                                            const CudaKernelOptions& options);
+
+// An activation into its compressed buffer and out of it, enqueued on a stream. The bytes of a
+// block are those that the CPU's codec writes (coded_blocks.cuh).
+Status encode_on_card(const ActivationEncoding& encoding, void* queue);
+Status decode_on_card(const ActivationEncoding& encoding, void* queue);
 
 // Whether the table has a kernel for this operator (of some types).
 bool has_cuda_kernel(std::string_view op);

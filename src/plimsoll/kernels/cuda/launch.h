@@ -9,6 +9,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "plimsoll/kernels/cuda/coded_activation.h"
+
 namespace plimsoll::kernels::cuda {
 
 enum class Element : int { kF32, kBF16, kF16, kI64, kI32 };
@@ -404,6 +406,13 @@ struct CastGroup {
   std::int64_t count[kTensors];
 };
 void cast_group(Element to, const CastGroup& group, cudaStream_t stream);
+
+// encodings.cu ------------------------------------------------------------------------------------
+
+// The bytes that the CPU's codecs write (codec/codec.h); what does not compress goes to the host.
+// `sparse` takes the last 8 bytes of the buffer to count what is claimed.
+void encode_activation(CodedForm form, const CodedActivation& activation, cudaStream_t stream);
+void decode_activation(CodedForm form, const CodedActivation& activation, cudaStream_t stream);
 
 // mask.cu -----------------------------------------------------------------------------------------
 

@@ -159,7 +159,7 @@ void Pager::follow(std::span<const BlockUse> uses) {
   LearnedLaunch launch;
   launch.reserve(uses.size());
   for (const BlockUse& use : uses)
-    launch.push_back({at(use.block).key, use.access, 0, false, at(use.block).bytes});
+    launch.push_back({at(use.block).key, use.access, 0, false, at(use.block).bytes, false});
   const auto number = static_cast<std::size_t>(launch_);
   const auto same = [](const LearnedUse& a, const LearnedUse& b) {
     return a.key == b.key && a.access == b.access && a.bytes == b.bytes;
@@ -191,21 +191,54 @@ ResidentMap::Price Pager::price_at_fault() {
 void Pager::evict(BlockId id, bool fault) {
   Block& block = at(id);
   PLIMSOLL_CHECK(block.device.has_value(), "a block was evicted that is not there");
-  if (block.dirty) {
-    moves_.push_back({PageMove::Kind::kOut, id, *block.device, block.host, block.bytes, fault});
-    counts_.out += block.bytes;
-    block.at_home = true;
-    block.dirty = false;
-    if (!block.alive) {
-      ++counts_.dead_evictions;
-      counts_.dead_out += block.bytes;
-    }
-  }
+  if (block.dirty || block.cleaned) note_departure(block);
+  if (block.dirty) write_home(id, fault);
+  block.cleaned = false;
   ++counts_.evictions;
   counts_.wasted_prefetches += block.prefetched ? 1 : 0;
   block.prefetched = false;
   resident_.remove(*block.device);
   block.device.reset();
+}
+
+void Pager::write_home(BlockId id, bool fault) {
+  Block& block = at(id);
+  moves_.push_back({PageMove::Kind::kOut, id, *block.device, block.host, block.bytes, fault});
+  counts_.out += block.bytes;
+  block.at_home = true;
+  block.dirty = false;
+  if (block.alive) return;
+  ++counts_.dead_evictions;
+  counts_.dead_out += block.bytes;
+}
+
+// So that the next step writes it home as soon as it is written. What was written in the last step
+// is found there.
+void Pager::note_departure(const Block& block) {
+  const auto note = [&](std::vector<LearnedLaunch>& launches) {
+    if (block.last_write < 0 || block.last_write >= static_cast<std::int64_t>(launches.size()))
+      return false;
+    for (LearnedUse& use : launches[static_cast<std::size_t>(block.last_write)]) {
+      if (use.key != block.key || use.access == BlockAccess::kRead) continue;
+      use.goes = true;
+      return true;
+    }
+    return false;
+  };
+  if (!note(recording_)) note(learned_);
+}
+
+// What the launch that is over has written, and what left before it was written again in the last
+// step, begins to leave now; it stays where it is until room is needed.
+void Pager::write_behind() {
+  if (!known_ || !options_.forget_dead || launch_ == 0) return;
+  for (const LearnedUse& use : learned_[static_cast<std::size_t>(launch_ - 1)]) {
+    if (!use.goes) continue;
+    const BlockId id = block_of(use.key);
+    if (!id.valid() || !at(id).alive || !at(id).device || !at(id).dirty) continue;
+    write_home(id, false);
+    at(id).cleaned = true;
+  }
 }
 
 // What is overwritten whole need not come first; but who does not know what is dead has to fetch
@@ -283,7 +316,10 @@ Result<std::span<const PageMove>> Pager::begin_launch(std::span<const BlockUse> 
     Block& block = at(use.block);
     block.last_use = now_;
     block.prefetched = false;
-    block.dirty |= use.access != BlockAccess::kRead;
+    if (use.access == BlockAccess::kRead) continue;
+    block.dirty = true;
+    block.cleaned = false;
+    block.last_write = launch_;
   }
   ++counts_.launches;
   counts_.stalls += launch_stalled_ ? 1 : 0;
@@ -293,6 +329,7 @@ Result<std::span<const PageMove>> Pager::begin_launch(std::span<const BlockUse> 
 std::span<const PageMove> Pager::end_launch() {
   moves_.clear();
   ++launch_;
+  if (options_.policy >= PagingPolicy::kPreEvict && options_.write_behind) write_behind();
   if (looks_ahead()) prefetch();
   if (options_.policy == PagingPolicy::kPreEvict) keep_low_water();
   return moves_;
@@ -314,7 +351,7 @@ ResidentMap::Price Pager::price_ahead(std::int64_t launch) {
 // what remains at the launch that is looked at, `low` the least on the way there: fetching now
 // takes room from all launches in between. Where that is too little it waits; where too little is
 // left at the launch itself something has to go, and goes now. It ends where that would be needed
-// sooner.
+// sooner. Beyond `prefetch` launches nothing makes room: what is free beside a reserve is filled.
 void Pager::prefetch() {
   const auto end = static_cast<std::size_t>(std::min<std::int64_t>(
       launch_ + options_.prefetch, static_cast<std::int64_t>(learned_.size())));
@@ -327,10 +364,14 @@ void Pager::prefetch() {
     }
   }
   const bool makes_room = options_.policy >= PagingPolicy::kPreEvict && options_.forget_dead;
+  const auto far = static_cast<std::size_t>(
+      std::min<std::int64_t>(launch_ + (makes_room ? options_.far_prefetch : 0),
+                             static_cast<std::int64_t>(learned_.size())));
   Ahead ahead;
   ahead.left = ahead.low = resident_.capacity() - resident_.in_use();
-  for (auto l = static_cast<std::size_t>(launch_); l < end; ++l) {
+  for (auto l = static_cast<std::size_t>(launch_); l < std::max(end, far); ++l) {
     ahead.launch = static_cast<std::int64_t>(l);
+    ahead.evicts = l < end;
     for (const LearnedUse& use : learned_[l]) {
       const BlockId id = block_of(use.key);
       const bool exists = id.valid() && at(id).alive;
@@ -354,6 +395,7 @@ void Pager::prefetch() {
 bool Pager::evict_ahead(Bytes bytes, Ahead& ahead) {
   const ResidentMap::Price price = price_ahead(ahead.launch);
   while (ahead.left < bytes) {
+    if (!ahead.evicts) return false;
     const std::optional<BlockId> victim = resident_.cheapest(price);
     if (!victim) return false;
     evict_for(*victim, ahead);
@@ -370,6 +412,7 @@ void Pager::evict_for(BlockId victim, Ahead& ahead) {
 // One range of so many bytes.
 std::optional<Offset> Pager::room_ahead(Bytes bytes, bool far_end, Ahead& ahead) {
   if (const auto hole = resident_.hole(bytes, far_end)) return hole;
+  if (!ahead.evicts) return std::nullopt;
   const auto room = resident_.room(bytes, far_end, price_ahead(ahead.launch));
   if (!room) return std::nullopt;
   for (const BlockId victim : room->evicted) evict_for(victim, ahead);
@@ -378,7 +421,9 @@ std::optional<Offset> Pager::room_ahead(Bytes bytes, bool far_end, Ahead& ahead)
 
 bool Pager::fetch_ahead(BlockId id, Ahead& ahead) {
   const Bytes bytes = at(id).bytes;
-  if (!evict_ahead(bytes, ahead) || ahead.low < bytes) return false;
+  if (!evict_ahead(bytes, ahead)) return false;
+  const Bytes kept = ahead.evicts ? Bytes(0) : share_of_capacity(options_.far_low_water);
+  if (ahead.low < bytes + kept) return false;
   const auto place = room_ahead(bytes, at(id).lifetime == Lifetime::kPersistent, ahead);
   if (!place) return false;
   ahead.left -= bytes;
@@ -389,10 +434,12 @@ bool Pager::fetch_ahead(BlockId id, Ahead& ahead) {
   return true;
 }
 
+Bytes Pager::share_of_capacity(double share) const {
+  return Bytes(static_cast<std::int64_t>(share * static_cast<double>(resident_.capacity().value)));
+}
+
 void Pager::keep_low_water() {
-  const auto mark = static_cast<std::int64_t>(options_.low_water *
-                                              static_cast<double>(resident_.capacity().value));
-  const Bytes wanted = rounded(Bytes(std::max<std::int64_t>(mark, 1)));
+  const Bytes wanted = rounded(share_of_capacity(options_.low_water));
   if (resident_.capacity() - resident_.in_use() >= wanted) return;
   const auto room = resident_.room(wanted, false, price_ahead(launch_ + options_.prefetch));
   if (!room) return;
@@ -413,6 +460,7 @@ void Pager::overwritten(BlockId id) {
   block.device.reset();
   block.dirty = false;
   block.prefetched = false;
+  block.cleaned = false;
   block.at_home = true;
 }
 

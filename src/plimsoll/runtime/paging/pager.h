@@ -15,7 +15,9 @@
 //   demand     copies what is missing when it is needed; what was used longest ago makes room
 //   prefetch   after a step its launches are known: the operands of the next few are fetched while
 //              the current ones run. What they need is not evicted
-//   pre-evict  and room is made ahead: below a low-water mark what is old is written back and goes
+//   pre-evict  and room is made ahead: below a low-water mark what is old is written back and goes.
+//              What had to go in the last step is written back as soon as it is written, and stays
+//              until the room is needed
 //   belady     and what makes room is what is needed again last, which the last step told; it keeps
 //              no room beyond what it knows to be needed
 // A step that does something else than the last one falls back to demand from there on, and is
@@ -66,6 +68,12 @@ struct PagingOptions {
   bool forget_dead = true;
   int prefetch = 16;           // launches ahead
   double low_water = 1. / 16;  // of the capacity, kept free by pre-evict
+  // Of pre-evict and belady; chosen_options() of rehearsal.h decides. What left in the last step is
+  // written home as soon as it is written; and room that stays free for so many launches is filled
+  // from ahead, but for a share of the capacity.
+  bool write_behind = true;
+  int far_prefetch = 0;
+  double far_low_water = 1. / 8;
 };
 
 enum class BlockAccess : std::uint8_t { kRead, kWrite, kUpdate };
@@ -118,6 +126,9 @@ struct PagingReport {
   Bytes peak;  // of device memory, of the whole run
   PagingCounts step;
   std::vector<VirtualLaunch> launches;  // of a step, in order
+  // What nobody who only copies can do without, one after the other (rehearsal.h).
+  Bytes forced_out;
+  Bytes forced_in;
 };
 
 class Pager {
@@ -159,12 +170,14 @@ class Pager {
     bool dirty = false;       // the device's bytes are newer
     bool at_home = false;     // host memory has its bytes, or had: of dead tensors too
     bool prefetched = false;  // and not used yet
+    bool cleaned = false;     // written home ahead, since it was written to
     std::int64_t key = 0;     // by which it is known in the next step
     std::int64_t last_use = 0;
-    std::int64_t next_use = 0;    // launch of this step, where known
-    std::int64_t pinned = -1;     // by the launch of this number
-    std::int64_t wanted_by = -1;  // soon: a launch within the next few ...
-    std::int64_t wanted_at = -1;  // ... as it was found out at this launch
+    std::int64_t last_write = -1;  // launch of the step in which it was written to
+    std::int64_t next_use = 0;     // launch of this step, where known
+    std::int64_t pinned = -1;      // by the launch of this number
+    std::int64_t wanted_by = -1;   // soon: a launch within the next few ...
+    std::int64_t wanted_at = -1;   // ... as it was found out at this launch
   };
   struct LearnedUse {
     std::int64_t key = 0;
@@ -172,6 +185,7 @@ class Pager {
     std::int64_t next = 0;  // launch that uses it next, in this step or the one after
     bool last = false;      // of a transient: dead behind this launch
     Bytes bytes;
+    bool goes = false;  // what it writes had to leave before it was written again
   };
   using LearnedLaunch = std::vector<LearnedUse>;
   // The room there will be, on the way to a launch and there.
@@ -179,6 +193,7 @@ class Pager {
     std::int64_t launch = 0;
     Bytes low;
     Bytes left;
+    bool evicts = true;  // what is needed later may make room
   };
 
   Block& at(BlockId block) { return blocks_[block.index()]; }
@@ -201,7 +216,11 @@ class Pager {
   bool evict_ahead(Bytes bytes, Ahead& ahead);
   void evict_for(BlockId victim, Ahead& ahead);
   std::optional<Offset> room_ahead(Bytes bytes, bool far_end, Ahead& ahead);
+  Bytes share_of_capacity(double share) const;
   void keep_low_water();
+  void note_departure(const Block& block);
+  void write_behind();
+  void write_home(BlockId block, bool fault);
 
   PagingOptions options_;
   ResidentMap resident_;

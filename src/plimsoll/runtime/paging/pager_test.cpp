@@ -116,9 +116,13 @@ TEST(Pager, OperandsHoldWhatWasWrittenLastUnderEveryPolicy) {
     for (const bool forget : {true, false}) {
       for (const std::int64_t capacity : {4608, 6144, 9217, 14399, 65536}) {
         SCOPED_TRACE(testing::Message() << name(policy) << " forget " << forget << " " << capacity);
-        const PagingCounts counts = steady(paging(policy, capacity, forget));
-        EXPECT_EQ(counts.launches, 49);
-        EXPECT_EQ(counts.mispredictions, 0);
+        for (const int far : {0, 64}) {
+          PagingOptions options = paging(policy, capacity, forget);
+          options.far_prefetch = far;
+          const PagingCounts counts = steady(options);
+          EXPECT_EQ(counts.launches, 49);
+          EXPECT_EQ(counts.mispredictions, 0);
+        }
       }
     }
   }
