@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "plimsoll/ops/kernel_facts.h"
 #include "plimsoll/ops/movement/channel_groups.h"
 #include "plimsoll/ops/registry.h"
 
@@ -323,9 +324,9 @@ class LayoutPass {
     }
   }
 
-  // The kernel sees the node as it will be: a graph of only this node.
+  // The kernel sees the node as it will be: a graph of only this node. Alike ones are asked once.
   Layout ask_kernel(const ir::Node& node, const ConvolutionForm&, const std::vector<Layout>& inputs,
-                    const std::vector<Layout>& outputs) const {
+                    const std::vector<Layout>& outputs) {
     ir::Graph alone;
     ir::Node copy = node;
     for (std::size_t i = 0; i < copy.inputs.size(); ++i) {
@@ -340,7 +341,9 @@ class LayoutPass {
       types.back().layout = outputs[i];
     }
     const NodeId made = alone.add_node(std::move(copy), types, ir::ValueKind::kActivation);
-    return options_.weights_layout(alone, alone.node(made));
+    const auto [known, fresh] = asked_.try_emplace(ops::signature(alone, alone.node(made)));
+    if (fresh) known->second = options_.weights_layout(alone, alone.node(made));
+    return known->second;
   }
 
   const ir::Graph& in_;
@@ -348,6 +351,7 @@ class LayoutPass {
   ir::Graph out_;
   std::vector<std::vector<Version>> versions_;  // of each old value; the first is how it was made
   std::vector<std::vector<NodeId>> readers_;
+  std::map<std::string, Layout> asked_;  // by signature
   std::string layer_;
   ir::Phase phase_ = ir::Phase::kForward;
 };
