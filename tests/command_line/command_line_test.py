@@ -306,6 +306,22 @@ class Errors(unittest.TestCase):
         self.refuses(2, ["did you mean --batch?"], "plan", "mlp", "--bacth", "8")
         self.refuses(2, ["did you mean 'resnet50'?"], "plan", "resnet5")
         self.refuses(2, ["did you mean plan?"], "man", "pln")
+        self.refuses(2, ["did you mean plan?"], "PLAN", "mlp")
+        self.refuses(2, ["did you mean 'mlp'?"], "plan", "MLP")
+        self.refuses(2, ["did you mean --version?"], "version")
+
+    def test_values_that_cannot_be_are_said_as_they_were_written(self):
+        for words, arguments in ((["memory: --batch: '1e3' is not a whole number"], ["memory", "mlp", "--batch", "1e3"]),
+                                 (["--batch: 99999999999999999999 is too large"], ["memory", "mlp", "--batch", "99999999999999999999"]),
+                                 (["--lr: 'abc' is not a number"], ["run", "mlp", "--lr", "abc"]),
+                                 (["--steps: 0 is out of range, expects 1 to"], ["run", "mlp", "--steps", "0"]),
+                                 (["plan: --budget is given 2 times"], ["plan", "mlp", "--budget", "80%", "--budget", "70%"]),
+                                 (["run: --save: FILE is missing"], ["run", "mlp", "--save"]),
+                                 (["run: --save: its value is missing, --json is an option"], ["run", "mlp", "--save", "--json"]),
+                                 (["run: behind -- nothing is an option: '--steps'"], ["run", "mlp", "--", "--steps", "1"]),
+                                 (["--lossy: 'foo' is no form, expects fp16"], ["plan", "mlp", "--lossy", "foo", "--budget", "80%"])):
+            with self.subTest(arguments):
+                self.refuses(2, words, *arguments)
 
     def test_every_wrong_command_line_is_exit_code_2(self):
         for arguments in ([], ["plan"], ["view"], ["--nonsense"], ["plan", "mlp", "--batch", "x"], ["plan", "mlp", "--streams", "99"], ["graph", "mlp", "--json", "--dot"],
