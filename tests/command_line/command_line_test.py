@@ -208,6 +208,13 @@ class Errors(unittest.TestCase):
                 (["--slower is for --figure"], ["plan", "mlp", "--slower", "5"]),
                 (["--techniques swap: would change nothing", "give --budget SIZE"], ["plan", "mlp", "--techniques", "swap"]),
                 (["--swap-file .: nothing is swapped without a limit"], ["plan", "mlp", "--swap-file", "."]),
+                (["--swap-file .: nothing is swapped without the technique"], ["run", "mlp", "--budget", "100%", "--swap-file", "."]),
+                (["--lossy: would change nothing, because there is memory enough"], ["plan", "mlp", "--lossy"]),
+                (["--lossy: would change nothing, because there is memory enough"], ["run", "mlp", "--lossy", "int8"]),
+                (["--lossy: would change nothing, because nothing is encoded", "--techniques recompute,encode"], ["plan", "mlp", "--lossy", "--budget", "100%"]),
+                (["--lossy: would change nothing, because nothing is encoded"], ["plan", "--dag", "dag.json", "--lossy", "--budget", "100%"]),
+                (["--amp bf16 would change nothing, because --dtype is bf16"], ["run", "mlp", "--dtype", "bf16", "--amp", "bf16"]),
+                (["--amp fp32: expects bf16 or fp16"], ["run", "mlp", "--amp", "fp32"]),
                 (["--techniques inplace,split: would change nothing"], ["run", "mlp", "--techniques", "inplace,split"]),
                 (["--batch is for a model, and --dag dag.json"], ["plan", "--dag", "dag.json", "--batch", "3"]),
                 (["--max-batch is for a model"], ["plan", "--dag", "dag.json", "--max-batch", "--budget", "80%"]),
@@ -623,7 +630,7 @@ class Budgets(unittest.TestCase):
         self.assertEqual(last("plan", *MLP, "-o", "it.json"), ["run", "it.json"])
         self.assertEqual(last("plan", *MLP, "--techniques", "recompute,swap", "--budget", "90%", "--deadline", "200ms"),
                          ["run", "mlp", "--batch", "4", "--budget", "90%", "--techniques", "recompute,swap"])
-        for words in (["plan", "mlp", "--batch", "8", "--seed", "3"], ["plan", "--lossy", "mlp", "--budget", "100%"], ["plan", "mlp", "--freeze", "*.bias", "--freeze", "layers.0.weigh?"]):
+        for words in (["plan", "mlp", "--batch", "8", "--seed", "3"], ["plan", "--lossy", "mlp", "--budget", "100%", "--techniques", "encode"], ["plan", "mlp", "--freeze", "*.bias", "--freeze", "layers.0.weigh?"]):
             again = shlex.split(" ".join(last(*words)))
             self.assertEqual(run(*again, "--steps", "1").returncode, 0, again)
         self.assertNotIn("run it", run("plan", *MLP, "--device", "h200").stdout)  # which only plans

@@ -35,6 +35,13 @@ Result<ir::Graph> load_built_in(const ModelRequest& request, bool train) {
   PLIMSOLL_TRY(sizes.dtype, parse_float(request, "dtype", request.dtype));
   if (!request.amp.empty()) {
     PLIMSOLL_TRY(sizes.amp, parse_float(request, "amp", request.amp));
+    if (ir::bits(*sizes.amp) != 16)
+      return fail(ErrorCode::kUsage, "{}: --amp {}: expects bf16 or fp16", request.model,
+                  request.amp);
+    if (sizes.amp == sizes.dtype)
+      return fail(ErrorCode::kUsage,
+                  "{}: --amp {} would change nothing, because --dtype is {}; leave out one of them",
+                  request.model, request.amp, request.dtype);
   }
   sizes.training = train;
   sizes.seed = request.seed;
