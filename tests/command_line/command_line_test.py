@@ -330,6 +330,20 @@ class Errors(unittest.TestCase):
             with self.subTest(arguments):
                 self.refuses(2, words, *arguments)
 
+    def test_a_file_that_is_no_model_is_called_what_it_is(self):
+        (FOLDER / "notes.txt").write_text("hello\n")
+        (FOLDER / "nothing.txt").write_text("")
+        (FOLDER / "dag.json").write_text(json.dumps(DAG))
+        for words, arguments in ((["notes.txt: no model but a text file; a MODEL is"], ["memory", "notes.txt"]),
+                                 (["nothing.txt: no model but an empty file"], ["check", "nothing.txt"]),
+                                 (["dag.json: no model but a graph as JSON; `plimsoll plan --dag` takes it"], ["plan", "dag.json"]),
+                                 (["dag.json: no plan but a graph as JSON; `plimsoll plan --dag` takes it"], ["run", "dag.json"]),
+                                 (["dag.json: no plan but a graph as JSON"], ["check", "dag.json"]),
+                                 (["/dev/null: no model but a device, a pipe or a socket"], ["plan", "/dev/null"])):
+            with self.subTest(arguments):
+                self.refuses(3, words, *arguments)
+        self.refuses(2, ["model 'notes' is neither built in"], "memory", "notes")
+
     def test_every_wrong_command_line_is_exit_code_2(self):
         for arguments in ([], ["plan"], ["view"], ["--nonsense"], ["plan", "mlp", "--batch", "x"], ["plan", "mlp", "--streams", "99"], ["graph", "mlp", "--json", "--dot"],
                           ["plan", "mlp", "--budget", "12QB"], ["plan", "mlp", "--order", "x"], ["check", "a", "b", "c"], ["completion", "tcsh"]):

@@ -164,7 +164,9 @@ bool has_backward(const ir::Graph& graph) {
 Result<LoadedModel> load_forward(const ModelRequest& request) {
   const bool file = is_file(request.model);
   if (file || model::find_model(request.model) == nullptr) {
-    if (const auto kind = kind_of_file(request.model)) {
+    // What ends in .onnx or .graph and is of no known kind is for its reader to refuse.
+    const auto kind = file ? kind_of_file(request.model) : kind_of_any(request.model);
+    if (kind) {
       return bad_input("{}: no model but {}; a MODEL is a built-in name, an .onnx or a .graph file",
                        request.model, *kind);
     }
