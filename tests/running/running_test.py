@@ -443,6 +443,12 @@ class Loading(Running):
         npz_files.save(self.folder / "w.pt", w=("<f4", (1,), [0.0]))
         self.refused(3, ["w.pt: no model but a zip archive"], "run", "w.pt")
 
+    def test_arrays_that_are_not_there_are_named_beside_those_that_are(self):
+        self.copy("resnet.script")
+        npz_files.save(self.folder / "w.npz", y=("<f4", (1,), [0.0]), z=("<f4", (1,), [0.0]))
+        self.refused(3, ["w.npz: input 'x' is not in it; it has 'y', 'z'"], "run", "m.onnx", "--inputs", "w.npz", "--outputs", "o.npz")
+        self.refused(3, ["w.npz: weight '", "is not in the checkpoint"], "run", "mlp", "--resume", "w.npz")
+
     def test_a_budget_that_is_too_small_is_said_before_operators_are_measured(self):
         begin = time.monotonic()
         self.refused(4, ["is too little"], "run", "resnet50", "--batch", 8, "--budget", "1MiB")
