@@ -419,6 +419,12 @@ class Loading(Running):
         self.copy("sizes.script")
         self.refused(2, ["--dim foo=3", "there are batch, height, width"], "plan", "m.onnx", "--dim", "batch=4", "--dim", "foo=3", "--dim", "height=16", "--dim", "width=16")
         self.done("plan", "m.onnx", "--batch", 5, "--dim", "height=16", "--dim", "width=16")
+        self.refused(3, ["input 'x': dimensions 'batch' and 'height' and 'width' have no size; give them with --batch N --dim height=SIZE --dim width=SIZE"], "memory", "m.onnx")
+        self.refused(3, ["dimension 'width' has no size; give one with --dim width=SIZE"], "memory", "m.onnx", "--batch", 2, "--dim", "height=16")
+
+    def test_a_graph_without_a_name_of_its_own_is_called_like_its_file(self):
+        self.copy("resnet.script", "my model.onnx")  # "main_graph" in the file
+        self.assertTrue(self.done("plan", "my model.onnx").stdout.startswith("my model: "))
 
     def test_a_loss_without_training_is_refused(self):
         self.copy("resnet.script")

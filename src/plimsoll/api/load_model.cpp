@@ -1,7 +1,9 @@
 #include "plimsoll/api/load_model.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "plimsoll/api/file_kind.h"
 #include "plimsoll/api/onnx_file.h"
@@ -127,12 +129,21 @@ void say_what_is_trained(const ModelRequest& request, const model::TrainedInitia
         why);
 }
 
+// What exporters call every graph says nothing of this one.
+bool is_exporters_word(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kWords = {
+      "", "main_graph", "torch_jit", "torch-jit-export", "graph", "main"};
+  return std::find(kWords.begin(), kWords.end(), name) != kWords.end();
+}
+
 Result<LoadedModel> load_file(const ModelRequest& request, bool train) {
   LoadedModel out;
   PLIMSOLL_RETURN_IF_ERROR(refuse_sizes(request));
   if (request.model.ends_with(".onnx")) {
     PLIMSOLL_TRY(model::ImportedModel imported, import_onnx_file(request, train));
     out.graph = std::move(imported.graph);
+    if (is_exporters_word(out.graph.name))
+      out.graph.name = std::filesystem::path(request.model).stem().string();
     if (train) say_what_is_trained(request, imported.trained);
     out.weights = std::move(imported.weights);
   } else {
