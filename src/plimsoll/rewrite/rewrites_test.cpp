@@ -240,13 +240,16 @@ TEST(Layouts, AKernelIsAskedOnceForConvolutionsAlike) {
   const ir::Attributes window{
       {"strides", ir::Ints{1, 1}}, {"pads", ir::Ints{1, 1, 1, 1}}, {"dilations", ir::Ints{1, 1}}};
   for (const std::int64_t channels : {16, 16, 16, 32, 16, 16}) {
-    const Var w = b.weight("w", {kType, {channels, x.dim(1), 3, 3}}, {});
+    const std::string name = fmt::format("w{}", b.graph().nodes.size());
+    const Var w = b.weight(name, {kType, {channels, x.dim(1), 3, 3}}, {});
     x = b.call1("conv", {x, w}, window);
   }
+  const auto graph = b.finish({x});
+  ASSERT_TRUE(graph.has_value()) << graph.error().message;
   int asked = 0;
   const ir::Layout blocked = *ir::parse_layout("@0123:16b1:16b0");
-  const auto after = choose_layouts(
-      *b.finish({x}), {.weights_layout = [&](const ir::Graph& alone, const ir::Node& node) {
+  const auto after =
+      choose_layouts(*graph, {.weights_layout = [&](const ir::Graph& alone, const ir::Node& node) {
         EXPECT_EQ(alone.nodes.size(), 1u) << node.op;
         ++asked;
         return blocked;
