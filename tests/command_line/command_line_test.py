@@ -130,6 +130,11 @@ class Exec(unittest.TestCase):
         self.assertEqual(run("view", "exec.jsonl", "-o", "exec.html").returncode, 0)
         self.assertGreaterEqual(json.loads(run("replay", "exec.jsonl", "--json").stdout)["peak_live_bytes"], 27 << 20)
 
+    def test_statistics_that_cannot_be_written_are_said_before_the_program(self):
+        done = run("exec", "--stats", "no/such/folder/x.json", "--", "echo", "hi")
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("no/such/folder/x.json: cannot write", done.stderr)
+
     def test_says_what_cannot_be_run(self):
         done = run("exec", "--", "no-such-program")
         self.assertEqual(done.returncode, 3)
