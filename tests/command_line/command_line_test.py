@@ -395,6 +395,7 @@ class Errors(unittest.TestCase):
 
     def test_other_codes(self):
         self.refuses(3, ["nothing.json"], "view", "nothing.json")
+        self.refuses(4, ["not even a batch of 1: 1.00 KiB is too little"], "plan", "mlp", "--max-batch", "--budget", "1KiB")
         (FOLDER / "broken.json").write_text('{"kind": "plimsoll plan", "schema": 1')
         self.refuses(3, ["broken.json"], "check", "broken.json")
         self.assertEqual(run("check", *MLP, "--max-peak", "1KiB").returncode, 4)
