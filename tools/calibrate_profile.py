@@ -30,7 +30,7 @@ def profile(program, model):
         if out.returncode != 0:
             sys.exit(f"{' '.join(model)}: exit code {out.returncode}\n{out.stderr}")
         found = json.loads(pathlib.Path(file.name).read_text())
-    rows = re.findall(r"^  (\w+) +\d+ +\d+ +\d+ +([\d.]+) +(\d+) %$", out.stdout, re.M)
+    rows = re.findall(r"^  ([\w.]+) +\d+ +\d+ +\d+ +([\d.]+) +(\d+) %$", out.stdout, re.M)
     return found, [(op, float(seconds), float(percent) / 100) for op, seconds, percent in rows]
 
 

@@ -46,10 +46,8 @@ function drawRanks(canvas, report, timelines, step) {
   const colors = {memory: timelines[0].colorOf.activations, compute: timelines[0].colorOf.weights, collective: timelines[0].colorOf.gradients};
   rows.forEach((row, i) => {
     const ground = i * RANK_HEIGHT + 14 + plotHeight;
-    drawRule(surface, ground, '0 B');
+    drawRule(surface, ground, '');
     drawRule(surface, ground - plotHeight, human(top));
-    context.textAlign = 'left';
-    context.fillText('rank ' + report.ranks[i].rank, left + 4, ground - plotHeight + 9);
     context.beginPath();
     context.moveTo(x(row[0].begin), ground);
     row.forEach((op, k) => {
@@ -66,9 +64,12 @@ function drawRanks(canvas, report, timelines, step) {
       context.fillStyle = op.collective ? colors.collective : colors.compute;
       context.fillRect(x(op.begin), ground + 4 + (op.collective ? RANK_LANE : 0), Math.max(.6, x(op.end) - x(op.begin)), RANK_LANE - 3);
     }
+    context.textBaseline = 'middle';
+    context.fillStyle = themeColor('--ink');
+    context.textAlign = 'left';
+    context.fillText('rank ' + report.ranks[i].rank, left + 4, ground - plotHeight + 9);
     context.fillStyle = themeColor('--quiet');
     context.textAlign = 'right';
-    context.textBaseline = 'middle';
     context.fillText('computes', left - 7, ground + 4 + (RANK_LANE - 3) / 2);
     context.fillText('sends', left - 7, ground + 4 + RANK_LANE + (RANK_LANE - 3) / 2);
   });

@@ -46,7 +46,7 @@ function operatorName(timeline, index) {
 /** What to call an allocation: without a name, when it was made. @param {any} timeline @param {number} b */
 function allocationName(timeline, b) {
   const name = timeline.texts[timeline.allocations.name[b]];
-  return name === 'unnamed' ? 'allocated at event ' + grouped(timeline.allocations.begin[b]) : name;
+  return name === 'unnamed' ? 'event ' + grouped(timeline.allocations.begin[b]) : name;
 }
 
 /** @param {any} price */
@@ -234,7 +234,7 @@ function drawLanes(canvas, timeline) {
 }
 
 /** What a plan may do to fit, as a reader would say it. */
-const REMEDIES = {recompute: 'computed again', send_out: 'sent to the host', bring_in: 'brought back', encode: 'encoded, lossless', decode: 'decoded', encode_lossy: 'encoded, lossy', decode_lossy: 'decoded, lossy'};
+const REMEDIES = {recompute: 'recomputed', send_out: 'swapped out', bring_in: 'swapped in', encode: 'encoded, lossless', decode: 'decoded', encode_lossy: 'encoded, lossy', decode_lossy: 'decoded, lossy'};
 
 /** @param {any} timeline */
 function hasRemedies(timeline) {

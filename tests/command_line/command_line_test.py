@@ -130,6 +130,11 @@ class Exec(unittest.TestCase):
         self.assertEqual(run("view", "exec.jsonl", "-o", "exec.html").returncode, 0)
         self.assertGreaterEqual(json.loads(run("replay", "exec.jsonl", "--json").stdout)["peak_live_bytes"], 27 << 20)
 
+    def test_statistics_that_cannot_be_written_are_said_before_the_program(self):
+        done = run("exec", "--stats", "no/such/folder/x.json", "--", "echo", "hi")
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("no/such/folder/x.json: cannot write", done.stderr)
+
     def test_says_what_cannot_be_run(self):
         done = run("exec", "--", "no-such-program")
         self.assertEqual(done.returncode, 3)
@@ -208,6 +213,13 @@ class Errors(unittest.TestCase):
                 (["--slower is for --figure"], ["plan", "mlp", "--slower", "5"]),
                 (["--techniques swap: would change nothing", "give --budget SIZE"], ["plan", "mlp", "--techniques", "swap"]),
                 (["--swap-file .: nothing is swapped without a limit"], ["plan", "mlp", "--swap-file", "."]),
+                (["--swap-file .: nothing is swapped without the technique"], ["run", "mlp", "--budget", "100%", "--swap-file", "."]),
+                (["--lossy: would change nothing, because there is memory enough"], ["plan", "mlp", "--lossy"]),
+                (["--lossy: would change nothing, because there is memory enough"], ["run", "mlp", "--lossy", "int8"]),
+                (["--lossy: would change nothing, because nothing is encoded", "--techniques recompute,encode"], ["plan", "mlp", "--lossy", "--budget", "100%"]),
+                (["--lossy: would change nothing, because nothing is encoded"], ["plan", "--dag", "dag.json", "--lossy", "--budget", "100%"]),
+                (["--amp bf16 would change nothing, because --dtype is bf16"], ["run", "mlp", "--dtype", "bf16", "--amp", "bf16"]),
+                (["--amp fp32: expects bf16 or fp16"], ["run", "mlp", "--amp", "fp32"]),
                 (["--techniques inplace,split: would change nothing"], ["run", "mlp", "--techniques", "inplace,split"]),
                 (["--batch is for a model, and --dag dag.json"], ["plan", "--dag", "dag.json", "--batch", "3"]),
                 (["--max-batch is for a model"], ["plan", "--dag", "dag.json", "--max-batch", "--budget", "80%"]),
@@ -306,6 +318,36 @@ class Errors(unittest.TestCase):
         self.refuses(2, ["did you mean --batch?"], "plan", "mlp", "--bacth", "8")
         self.refuses(2, ["did you mean 'resnet50'?"], "plan", "resnet5")
         self.refuses(2, ["did you mean plan?"], "man", "pln")
+        self.refuses(2, ["did you mean plan?"], "PLAN", "mlp")
+        self.refuses(2, ["did you mean 'mlp'?"], "plan", "MLP")
+        self.refuses(2, ["did you mean --version?"], "version")
+
+    def test_values_that_cannot_be_are_said_as_they_were_written(self):
+        for words, arguments in ((["memory: --batch: '1e3' is not a whole number"], ["memory", "mlp", "--batch", "1e3"]),
+                                 (["--batch: 99999999999999999999 is too large"], ["memory", "mlp", "--batch", "99999999999999999999"]),
+                                 (["--lr: 'abc' is not a number"], ["run", "mlp", "--lr", "abc"]),
+                                 (["--steps: 0 is out of range, expects 1 to"], ["run", "mlp", "--steps", "0"]),
+                                 (["plan: --budget is given 2 times"], ["plan", "mlp", "--budget", "80%", "--budget", "70%"]),
+                                 (["run: --save: FILE is missing"], ["run", "mlp", "--save"]),
+                                 (["run: --save: its value is missing, --json is an option"], ["run", "mlp", "--save", "--json"]),
+                                 (["run: behind -- nothing is an option: '--steps'"], ["run", "mlp", "--", "--steps", "1"]),
+                                 (["--lossy: 'foo' is no form, expects fp16"], ["plan", "mlp", "--lossy", "foo", "--budget", "80%"])):
+            with self.subTest(arguments):
+                self.refuses(2, words, *arguments)
+
+    def test_a_file_that_is_no_model_is_called_what_it_is(self):
+        (FOLDER / "notes.txt").write_text("hello\n")
+        (FOLDER / "nothing.txt").write_text("")
+        (FOLDER / "dag.json").write_text(json.dumps(DAG))
+        for words, arguments in ((["notes.txt: no model but a text file; a MODEL is"], ["memory", "notes.txt"]),
+                                 (["nothing.txt: no model but an empty file"], ["check", "nothing.txt"]),
+                                 (["dag.json: no model but a graph as JSON; `plimsoll plan --dag` takes it"], ["plan", "dag.json"]),
+                                 (["dag.json: no plan but a graph as JSON; `plimsoll plan --dag` takes it"], ["run", "dag.json"]),
+                                 (["dag.json: no plan but a graph as JSON"], ["check", "dag.json"]),
+                                 (["/dev/null: no model but a device, a pipe or a socket"], ["plan", "/dev/null"])):
+            with self.subTest(arguments):
+                self.refuses(3, words, *arguments)
+        self.refuses(2, ["model 'notes' is neither built in"], "memory", "notes")
 
     def test_every_wrong_command_line_is_exit_code_2(self):
         for arguments in ([], ["plan"], ["view"], ["--nonsense"], ["plan", "mlp", "--batch", "x"], ["plan", "mlp", "--streams", "99"], ["graph", "mlp", "--json", "--dot"],
@@ -353,6 +395,7 @@ class Errors(unittest.TestCase):
 
     def test_other_codes(self):
         self.refuses(3, ["nothing.json"], "view", "nothing.json")
+        self.refuses(4, ["not even a batch of 1: 1.00 KiB is too little"], "plan", "mlp", "--max-batch", "--budget", "1KiB")
         (FOLDER / "broken.json").write_text('{"kind": "plimsoll plan", "schema": 1')
         self.refuses(3, ["broken.json"], "check", "broken.json")
         self.assertEqual(run("check", *MLP, "--max-peak", "1KiB").returncode, 4)
@@ -607,7 +650,7 @@ class Budgets(unittest.TestCase):
         self.assertEqual(last("plan", *MLP, "-o", "it.json"), ["run", "it.json"])
         self.assertEqual(last("plan", *MLP, "--techniques", "recompute,swap", "--budget", "90%", "--deadline", "200ms"),
                          ["run", "mlp", "--batch", "4", "--budget", "90%", "--techniques", "recompute,swap"])
-        for words in (["plan", "mlp", "--batch", "8", "--seed", "3"], ["plan", "--lossy", "mlp", "--budget", "100%"], ["plan", "mlp", "--freeze", "*.bias", "--freeze", "layers.0.weigh?"]):
+        for words in (["plan", "mlp", "--batch", "8", "--seed", "3"], ["plan", "--lossy", "mlp", "--budget", "100%", "--techniques", "encode"], ["plan", "mlp", "--freeze", "*.bias", "--freeze", "layers.0.weigh?"]):
             again = shlex.split(" ".join(last(*words)))
             self.assertEqual(run(*again, "--steps", "1").returncode, 0, again)
         self.assertNotIn("run it", run("plan", *MLP, "--device", "h200").stdout)  # which only plans

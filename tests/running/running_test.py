@@ -401,7 +401,9 @@ class Loading(Running):
         self.assertEqual([row["batch"] for row in told["scratch"]], [4, 8, 16])
         self.copy("llama_mask.script")
         self.assertNotIn("batch", self.told("memory", "m.onnx")["scratch"][0])
-        self.assertNotIn("batch 0", self.done("memory", "m.onnx").stdout)
+        text = self.done("memory", "m.onnx").stdout
+        self.assertNotIn("batch 0", text)
+        self.assertIn("no law of growth: the file has one size only", text)
         # a table of 1,024 positions: there is no larger graph to find the law by
         text = self.done("memory", "gpt2", "--layers", 1, "--seq", 1024, "--batch", 1).stdout
         self.assertIn("growth with seq (here 1024)", text)
@@ -419,6 +421,12 @@ class Loading(Running):
         self.copy("sizes.script")
         self.refused(2, ["--dim foo=3", "there are batch, height, width"], "plan", "m.onnx", "--dim", "batch=4", "--dim", "foo=3", "--dim", "height=16", "--dim", "width=16")
         self.done("plan", "m.onnx", "--batch", 5, "--dim", "height=16", "--dim", "width=16")
+        self.refused(3, ["input 'x': dimensions 'batch' and 'height' and 'width' have no size; give them with --batch N --dim height=SIZE --dim width=SIZE"], "memory", "m.onnx")
+        self.refused(3, ["dimension 'width' has no size; give one with --dim width=SIZE"], "memory", "m.onnx", "--batch", 2, "--dim", "height=16")
+
+    def test_a_graph_without_a_name_of_its_own_is_called_like_its_file(self):
+        self.copy("resnet.script", "my model.onnx")  # "main_graph" in the file
+        self.assertTrue(self.done("plan", "my model.onnx").stdout.startswith("my model: "))
 
     def test_a_loss_without_training_is_refused(self):
         self.copy("resnet.script")
@@ -442,6 +450,12 @@ class Loading(Running):
         self.refused(3, ["cat.onnx: no model but a JPEG picture"], "memory", "cat.onnx")
         npz_files.save(self.folder / "w.pt", w=("<f4", (1,), [0.0]))
         self.refused(3, ["w.pt: no model but a zip archive"], "run", "w.pt")
+
+    def test_arrays_that_are_not_there_are_named_beside_those_that_are(self):
+        self.copy("resnet.script")
+        npz_files.save(self.folder / "w.npz", y=("<f4", (1,), [0.0]), z=("<f4", (1,), [0.0]))
+        self.refused(3, ["w.npz: input 'x' is not in it; it has 'y', 'z'"], "run", "m.onnx", "--inputs", "w.npz", "--outputs", "o.npz")
+        self.refused(3, ["w.npz: weight '", "is not in the checkpoint"], "run", "mlp", "--resume", "w.npz")
 
     def test_a_budget_that_is_too_small_is_said_before_operators_are_measured(self):
         begin = time.monotonic()

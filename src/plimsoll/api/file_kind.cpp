@@ -98,6 +98,26 @@ std::optional<std::string> kind_of_file(const std::string& path) {
   return kind_of_ours(path);
 }
 
+std::optional<std::string> kind_of_any(const std::string& path) {
+  if (auto known = kind_of_file(path)) return known;
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  if (!fs::is_regular_file(path, error)) return "a device, a pipe or a socket";
+  const std::string first = first_bytes(path);
+  if (first.empty()) return "an empty file";
+  const bool text = std::none_of(first.begin(), first.end(), [](unsigned char c) {
+    return c < ' ' && c != '\n' && c != '\r' && c != '\t';
+  });
+  if (!text) return "a file of another kind";
+  const std::size_t begin = first.find_first_not_of(" \t\r\n");
+  if (begin != std::string::npos && first[begin] == '{') {
+    return first.find("\"nodes\"") != std::string::npos
+               ? "a graph as JSON; `plimsoll plan --dag` takes it"
+               : "a JSON file";
+  }
+  return "a text file";
+}
+
 std::optional<std::string> kind_of_ours(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;

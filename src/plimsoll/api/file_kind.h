@@ -14,6 +14,9 @@ namespace plimsoll::api {
 // "a folder", "a PNG picture", "a plan; `plimsoll run`, ... take it", with what to do where that is
 // known; nothing for what does not exist or is not known.
 std::optional<std::string> kind_of_file(const std::string& path);
+// Of a file that kind_of_file does not know: "a text file", "an empty file", "a file of another
+// kind". Nothing where there is no file.
+std::optional<std::string> kind_of_any(const std::string& path);
 
 // The same for files that our verbs write: a plan, a schedule, a sweep, a profile, a packing.
 std::optional<std::string> kind_of_ours(const std::string& path);

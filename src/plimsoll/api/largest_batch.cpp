@@ -24,7 +24,7 @@ class BatchSearch {
 
   Result<LargestBatch> run() {
     PLIMSOLL_TRY(const bool first, fits(1));
-    if (!first) return tl::unexpected<Error>(*refusal_);
+    if (!first) return fail(refusal_->code, "not even a batch of 1: {}", refusal_->message);
     PLIMSOLL_RETURN_IF_ERROR(begin_at_the_law());
     for (round_ = 0; round_ < kRounds && in_time(); ++round_) {
       const std::int64_t before = best_->batch;

@@ -179,8 +179,10 @@ std::vector<std::string> LauncherLines::take(const std::string& line) {
   // "[host:1234] ..." is mpirun or MPI itself.
   static const std::regex kOwn(R"(^\[[^\]:]+:\d+\] |^mpirun: )");
   if (line.empty() || std::regex_search(line, kOwn)) return {};
-  said_ = said_ || line.find("plimsoll: ") != std::string::npos;
-  return {line};
+  if (line.find("plimsoll: ") == std::string::npos) return {line};
+  said_ = true;
+  // What all ranks find out by themselves is said once.
+  return errors_.insert(line).second ? std::vector<std::string>{line} : std::vector<std::string>{};
 }
 
 std::string LauncherLines::verdict(int exit_code) const {
@@ -192,6 +194,7 @@ std::string LauncherLines::verdict(int exit_code) const {
 
 Result<int> launch_ranks(int ranks, bool stops) {
   PLIMSOLL_RETURN_IF_ERROR(check_rank_count(ranks));
+  PLIMSOLL_RETURN_IF_ERROR(dist::find_mpi());
   const std::vector<std::string> words = words_for_mpirun(ranks);
   const pid_t self = ::getpid();
   int errors[2], failed[2];

@@ -10,6 +10,7 @@
 // has said one itself. Everything else passes through, standard output untouched.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ class LauncherLines {
 
   bool in_block_ = false;
   bool said_ = false;  // a rank said what ended it
+  std::set<std::string> errors_;
   std::string dead_;   // of a rank, from mpirun's words
   std::string first_;  // of mpirun's words, where nothing else is known
 };

@@ -37,6 +37,14 @@ TEST(LauncherLines, LeaveTheWordToARankThatSpoke) {
   EXPECT_EQ(lines.verdict(3), "");
 }
 
+TEST(LauncherLines, SayOnceWhatEveryRankSays) {
+  LauncherLines lines;
+  const std::string same = "plimsoll: w.npz: No such file or directory";
+  EXPECT_EQ(passed(lines, {same, "step 1", same, "step 1"}),
+            (std::vector<std::string>{same, "step 1", "step 1"}));
+  EXPECT_EQ(lines.verdict(3), "");
+}
+
 TEST(LauncherLines, PassOnMpirunsOwnWordsWhereNothingElseIsKnown) {
   LauncherLines lines;
   EXPECT_TRUE(passed(lines, {kRule, "There are not enough slots available", kRule}).empty());

@@ -1,7 +1,9 @@
 #include "plimsoll/api/load_model.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "plimsoll/api/file_kind.h"
 #include "plimsoll/api/onnx_file.h"
@@ -35,6 +37,13 @@ Result<ir::Graph> load_built_in(const ModelRequest& request, bool train) {
   PLIMSOLL_TRY(sizes.dtype, parse_float(request, "dtype", request.dtype));
   if (!request.amp.empty()) {
     PLIMSOLL_TRY(sizes.amp, parse_float(request, "amp", request.amp));
+    if (ir::bits(*sizes.amp) != 16)
+      return fail(ErrorCode::kUsage, "{}: --amp {}: expects bf16 or fp16", request.model,
+                  request.amp);
+    if (sizes.amp == sizes.dtype)
+      return fail(ErrorCode::kUsage,
+                  "{}: --amp {} would change nothing, because --dtype is {}; leave out one of them",
+                  request.model, request.amp, request.dtype);
   }
   sizes.training = train;
   sizes.seed = request.seed;
@@ -120,12 +129,21 @@ void say_what_is_trained(const ModelRequest& request, const model::TrainedInitia
         why);
 }
 
+// What exporters call every graph says nothing of this one.
+bool is_exporters_word(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kWords = {
+      "", "main_graph", "torch_jit", "torch-jit-export", "graph", "main"};
+  return std::find(kWords.begin(), kWords.end(), name) != kWords.end();
+}
+
 Result<LoadedModel> load_file(const ModelRequest& request, bool train) {
   LoadedModel out;
   PLIMSOLL_RETURN_IF_ERROR(refuse_sizes(request));
   if (request.model.ends_with(".onnx")) {
     PLIMSOLL_TRY(model::ImportedModel imported, import_onnx_file(request, train));
     out.graph = std::move(imported.graph);
+    if (is_exporters_word(out.graph.name))
+      out.graph.name = std::filesystem::path(request.model).stem().string();
     if (train) say_what_is_trained(request, imported.trained);
     out.weights = std::move(imported.weights);
   } else {
@@ -157,7 +175,9 @@ bool has_backward(const ir::Graph& graph) {
 Result<LoadedModel> load_forward(const ModelRequest& request) {
   const bool file = is_file(request.model);
   if (file || model::find_model(request.model) == nullptr) {
-    if (const auto kind = kind_of_file(request.model)) {
+    // What ends in .onnx or .graph and is of no known kind is for its reader to refuse.
+    const auto kind = file ? kind_of_file(request.model) : kind_of_any(request.model);
+    if (kind) {
       return bad_input("{}: no model but {}; a MODEL is a built-in name, an .onnx or a .graph file",
                        request.model, *kind);
     }

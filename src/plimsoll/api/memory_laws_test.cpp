@@ -138,6 +138,44 @@ TEST(MemoryLawsOfFiles, PredictUnseenSizesOfSymbolicDimensions) {
   EXPECT_EQ(score.without, 0) << "of " << score.predicted;
 }
 
+TEST(MemoryReports, TheTableIsToldBeforeLawsAreLookedFor) {
+  ModelRequest request;
+  request.model = "mlp";
+  request.threads = 1;
+  std::vector<std::string> told;
+  MemoryReportOptions how;
+  how.on_table = [&](const report::MemoryReport& table) {
+    EXPECT_GT(table.total, Bytes(0));
+    EXPECT_TRUE(table.laws.empty());
+    told.push_back("table");
+  };
+  how.on_law = [&](const report::Law& law, const report::MemoryReport&) {
+    told.push_back(law.variable);
+  };
+  how.on_rank_law = [&](const report::Law& law) { told.push_back(law.variable); };
+  const auto memory = memory_of_model(request, how);
+  ASSERT_TRUE(memory) << memory.error().message;
+  EXPECT_EQ(told, (std::vector<std::string>{"table", "batch", "image", "width", "layers", "classes",
+                                            "copies", "shards"}));
+  EXPECT_TRUE(memory->left_out.empty());
+}
+
+TEST(MemoryReports, WhatTakesGraphsOfTooManyOperatorsIsLeftOutByName) {
+  ModelRequest request;
+  request.model = "mlp";
+  request.threads = 1;
+  MemoryReportOptions how;
+  how.most_operators = 1'000;
+  const auto memory = memory_of_model(request, how);
+  ASSERT_TRUE(memory) << memory.error().message;
+  EXPECT_GT(memory->total, Bytes(0));
+  ASSERT_FALSE(memory->laws.empty());
+  EXPECT_EQ(memory->laws.front().variable, "batch");
+  EXPECT_EQ(memory->laws.size() + memory->rank_laws.size() + memory->left_out.size(), 7u);
+  EXPECT_EQ(memory->left_out.back(), "shards");
+  EXPECT_EQ(memory->scratch.size(), 1u);  // of the size that was asked for
+}
+
 // What one of n ranks holds, from the graphs of numbers of ranks that the law has not seen.
 TEST(MemoryLawsOfRanks, PredictUnseenNumbersOfRanksToTheByte) {
   for (const char* model : {"mlp", "gpt2", "moe"}) {

@@ -68,30 +68,78 @@ Result<ir::Graph> laid_out(const ModelRequest& request) {
   return fit_to_backend(model.graph, *backend, schedule::shipped_profile("cpu"));
 }
 
-Result<report::Sample> sample_of(const ModelRequest& request, bool kernels) {
-  PLIMSOLL_TRY(const ir::Graph graph, laid_out(request));
-  if (!kernels) return report::sample_of(graph, {});
-  PLIMSOLL_TRY(const ops::KernelTable facts,
-               kernels::cpu_kernel_facts(graph, {resolve_threads(request.threads)}));
-  return report::sample_of(graph, facts);
+// Graphs at other sizes, as long as there are not too many operators in all of them.
+class OtherSizes {
+ public:
+  OtherSizes(const ModelRequest& request, const ir::Graph& here, std::size_t most_operators)
+      : request_(request), here_(here), most_(most_operators) {}
+
+  Result<ir::Graph> build(const Variable& variable, std::int64_t size) {
+    if (size == variable.here) return here_;
+    if (spent()) return bad_input("graphs of too many operators");
+    PLIMSOLL_TRY(ir::Graph graph, laid_out(with_size(request_, variable, size)));
+    operators_ += graph.nodes.size();
+    return graph;
+  }
+
+  Result<ir::Graph> of_rank(std::int64_t ranks, const std::string& shard) {
+    if (spent()) return bad_input("graphs of too many operators");
+    PLIMSOLL_TRY(ir::Graph graph, graph_of_rank(request_, ranks, shard));
+    operators_ += graph.nodes.size();
+    return graph;
+  }
+
+  Result<report::Sample> with_kernels(const ir::Graph& graph) {
+    PLIMSOLL_RETURN_IF_ERROR(
+        kernels::add_cpu_kernel_facts(graph, {resolve_threads(request_.threads)}, kernels_));
+    return report::sample_of(graph, kernels_);
+  }
+
+  // No law is found from fewer graphs than these.
+  bool spent() const {
+    constexpr std::size_t kLeastGraphs = 12;
+    return std::max(operators_, kLeastGraphs * here_.nodes.size()) > most_;
+  }
+
+ private:
+  const ModelRequest& request_;
+  const ir::Graph& here_;
+  const std::size_t most_;
+  ops::KernelTable kernels_;
+  std::size_t operators_ = 0;
+};
+
+// A model that exists at this size only has no such law.
+void add_laws(const std::vector<Variable>& variables, OtherSizes& sizes,
+              const MemoryReportOptions& options, report::MemoryReport& out) {
+  for (const Variable& variable : variables) {
+    const auto law =
+        report::find_law(variable.name, variable.here,
+                         {[&](std::int64_t value) { return sizes.build(variable, value); },
+                          [&](const ir::Graph& graph) { return sizes.with_kernels(graph); }});
+    if (sizes.spent()) {
+      out.left_out.push_back(variable.name);
+    } else if (law) {
+      out.laws.push_back(*law);
+      if (options.on_law) options.on_law(*law, out);
+    }
+  }
 }
 
-// A model that is only used, or exists at this size only, has no such law.
-void add_laws(const ModelRequest& request, const std::vector<Variable>& variables,
-              report::MemoryReport& out) {
-  for (const Variable& variable : variables) {
-    auto law =
-        report::find_law(variable.name, variable.here, [&](std::int64_t value, bool kernels) {
-          return sample_of(with_size(request, variable, value), kernels);
-        });
-    if (law) out.laws.push_back(std::move(*law));
-  }
+// Nor has one that is only used one of ranks.
+void add_rank_laws(OtherSizes& sizes, const MemoryReportOptions& options,
+                   report::MemoryReport& out) {
   const std::array<std::pair<const char*, const char*>, 2> kinds = {
       {{"copies", ""}, {"shards", kShards}}};
   for (const auto& [name, shard] : kinds) {
-    auto law = report::find_rank_law(
-        name, [&](std::int64_t ranks) { return graph_of_rank(request, ranks, shard); });
-    if (law) out.rank_laws.push_back(std::move(*law));
+    const auto law = report::find_rank_law(
+        name, [&](std::int64_t ranks) { return sizes.of_rank(ranks, shard); });
+    if (sizes.spent()) {
+      out.left_out.push_back(name);
+    } else if (law) {
+      out.rank_laws.push_back(*law);
+      if (options.on_rank_law) options.on_rank_law(*law);
+    }
   }
 }
 
@@ -115,13 +163,15 @@ report::ScratchRow largest_scratch(const ir::Graph& graph, const ops::KernelTabl
 }
 
 // At the size asked for, and at twice and four times the batch where there is such a model.
-Status add_scratch(const ModelRequest& request, const Variable* batch, report::MemoryReport& out) {
+Status add_scratch(const ir::Graph& here, const ops::KernelTable& kernels, const Variable* batch,
+                   OtherSizes& sizes, int threads, report::MemoryReport& out) {
+  out.scratch.push_back(
+      largest_scratch(here, kernels, batch != nullptr ? std::optional(batch->here) : std::nullopt));
   for (const std::int64_t factor : {2, 4}) {
     if (batch == nullptr) return {};
-    const auto larger = laid_out(with_size(request, *batch, batch->here * factor));
+    const auto larger = sizes.build(*batch, batch->here * factor);
     if (!larger) return {};
-    PLIMSOLL_TRY(const ops::KernelTable facts,
-                 kernels::cpu_kernel_facts(*larger, {resolve_threads(request.threads)}));
+    PLIMSOLL_TRY(const ops::KernelTable facts, kernels::cpu_kernel_facts(*larger, {threads}));
     out.scratch.push_back(largest_scratch(*larger, facts, batch->here * factor));
   }
   return {};
@@ -151,21 +201,22 @@ Result<ir::Graph> graph_of_rank(const ModelRequest& request, std::int64_t ranks,
   return std::move(p.model.graph);
 }
 
-Result<report::MemoryReport> memory_of_model(const ModelRequest& request) {
+Result<report::MemoryReport> memory_of_model(const ModelRequest& request,
+                                             const MemoryReportOptions& options) {
+  const int threads = resolve_threads(request.threads);
   PLIMSOLL_TRY(const ir::Graph graph, laid_out(request));
-  PLIMSOLL_TRY(const ops::KernelTable kernels,
-               kernels::cpu_kernel_facts(graph, {resolve_threads(request.threads)}));
+  PLIMSOLL_TRY(const ops::KernelTable kernels, kernels::cpu_kernel_facts(graph, {threads}));
   report::MemoryReport out;
   out.by_use = report::logical_bytes(graph, kernels);
   for (const Bytes bytes : out.by_use) out.total += bytes;
   out.parameters = model::count_parameters(graph);
   out.by_layer = report::bytes_by_layer(graph, kernels);
+  if (options.on_table) options.on_table(out);
   PLIMSOLL_TRY(const std::vector<Variable> variables, variables_of(request));
-  add_laws(request, variables, out);
-  const Variable* batch = batch_of(variables);
-  out.scratch.push_back(largest_scratch(
-      graph, kernels, batch != nullptr ? std::optional(batch->here) : std::nullopt));
-  PLIMSOLL_RETURN_IF_ERROR(add_scratch(request, batch, out));
+  OtherSizes sizes(request, graph, options.most_operators);
+  add_laws(variables, sizes, options, out);
+  add_rank_laws(sizes, options, out);
+  PLIMSOLL_RETURN_IF_ERROR(add_scratch(graph, kernels, batch_of(variables), sizes, threads, out));
   return out;
 }
 

@@ -1,6 +1,11 @@
 // The memory report of a MODEL: its graph, and its graph at neighbouring sizes for the laws.
+//
+// The table takes one graph and is told first; laws take some dozen graphs for each size, and each
+// is told when it was found. Graphs of laws have at most so many operators all together; sizes
+// that are not reached then are named in `left_out`.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -9,7 +14,16 @@
 
 namespace plimsoll::api {
 
-Result<report::MemoryReport> memory_of_model(const ModelRequest& request);
+struct MemoryReportOptions {
+  std::size_t most_operators = 400'000;  // of the graphs that laws are made from
+  // Called while the report is made; what is not wanted stays empty.
+  std::function<void(const report::MemoryReport&)> on_table;  // without laws and scratch
+  std::function<void(const report::Law&, const report::MemoryReport&)> on_law;  // of a size
+  std::function<void(const report::Law&)> on_rank_law;
+};
+
+Result<report::MemoryReport> memory_of_model(const ModelRequest& request,
+                                             const MemoryReportOptions& options = {});
 
 // Sets an option of a built-in model by its name; false: there is none that is so called.
 bool set_size(ModelRequest& request, std::string_view option, std::int64_t size);

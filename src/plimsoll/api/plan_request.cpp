@@ -87,6 +87,18 @@ Result<bool> give_up_time(std::string_view techniques) {
   return used.recompute || used.swap || used.encode || used.split;
 }
 
+Result<bool> may_encode(std::string_view techniques) {
+  plan::PlanOptions read;
+  PLIMSOLL_RETURN_IF_ERROR(read_techniques(techniques, read));
+  return read.remedies.encode;
+}
+
+Result<bool> may_swap(std::string_view techniques) {
+  plan::PlanOptions read;
+  PLIMSOLL_RETURN_IF_ERROR(read_techniques(techniques, read));
+  return read.remedies.swap;
+}
+
 static Result<plan::PlacementChoice> parse_placement(const std::string& text) {
   for (const plan::PlacementChoice choice :
        {plan::PlacementChoice::kHome, plan::PlacementChoice::kGreedy,

@@ -50,6 +50,9 @@ Result<plan::PlanOptions> plan_options(const PlanRequest& request);
 Status read_techniques(std::string_view text, plan::PlanOptions& out);
 // Whether one of them takes time, so that it is used only where memory is short.
 Result<bool> give_up_time(std::string_view techniques);
+// Whether "encode" or "swap" is among them, by name or as part of all.
+Result<bool> may_encode(std::string_view techniques);
+Result<bool> may_swap(std::string_view techniques);
 Result<std::optional<double>> parse_slowdown(const PlanRequest& request);
 Result<schedule::OrderChoice> parse_order(const std::string& text);
 

@@ -82,8 +82,9 @@ Result<plan::Plan> read_plan(const std::string& file, const model::ModelOptions&
   if (sizes.seq) wanted.emplace("seq", *sizes.seq);
   auto plan = plan::read_plan(file, wanted);
   // A plan that is wrong has an error of its own; only what is none is called by its name.
-  if (!plan && plan.error().message.ends_with("not a plan file"))
-    return tl::unexpected<Error>(naming_kind(plan.error(), file, "plan"));
+  if (!plan && plan.error().message.ends_with("not a plan file")) {
+    if (const auto kind = kind_of_any(file)) return bad_input("{}: no plan but {}", file, *kind);
+  }
   return plan;
 }
 

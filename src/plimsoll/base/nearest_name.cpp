@@ -1,6 +1,7 @@
 #include "plimsoll/base/nearest_name.h"
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 namespace plimsoll {
@@ -8,6 +9,13 @@ namespace {
 
 // Longer words are nobody's typing error; the table stays small whatever a caller passes.
 constexpr std::size_t kLongest = 256;
+
+std::string in_small_letters(std::string_view word) {
+  std::string out(word);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
 
 }  // namespace
 
@@ -30,13 +38,14 @@ int edit_distance(std::string_view a, std::string_view b) {
   return table.back();
 }
 
-std::string nearest_name(std::string_view word, std::span<const std::string> names) {
-  if (word.size() > kLongest) return {};
+std::string nearest_name(std::string_view asked, std::span<const std::string> names) {
+  if (asked.size() > kLongest) return {};
+  const std::string word = in_small_letters(asked);
   int best = std::max(2, static_cast<int>(word.size() / 3)) + 1;
   std::string out;
   for (const std::string& name : names) {
     if (name.size() > kLongest) continue;
-    const int distance = edit_distance(word, name);
+    const int distance = edit_distance(word, in_small_letters(name));
     if (distance >= best) continue;
     best = distance;
     out = name;

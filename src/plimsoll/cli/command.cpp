@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -43,13 +45,28 @@ Option& Option::excludes(Option other) {
   return *this;
 }
 
+namespace {
+
+template <typename T>
+void check_range(CLI::Option& option, T least, T most) {
+  const auto refuse = [least, most](const std::string& value) -> std::string {
+    double number = 0;
+    if (!CLI::detail::lexical_cast(value, number)) return "";  // has an error of its own
+    if (number >= static_cast<double>(least) && number <= static_cast<double>(most)) return "";
+    return fmt::format("{} is out of range, expects {} to {}", value, least, most);
+  };
+  option.check(CLI::Validator(refuse, "", ""));
+}
+
+}  // namespace
+
 Option& Option::between(double least, double most) {
-  option_->check(CLI::Range(least, most));
+  check_range(*option_, least, most);
   return *this;
 }
 
 Option& Option::between(int least, int most) {
-  option_->check(CLI::Range(least, most));
+  check_range(*option_, least, most);
   return *this;
 }
 
@@ -75,12 +92,41 @@ std::string refuse_empty(const std::string& value) {
   return value.empty() ? "the value is empty" : "";
 }
 
+// `--save --json`: the name was forgotten, and no file should be called like an option.
+std::string refuse_option(const std::string& value) {
+  if (!value.starts_with("--") || value.size() == 2) return "";
+  return fmt::format("its value is missing, {} is an option", value);
+}
+
 // No option means anything by them, and ranges let a nan pass.
 std::string refuse_not_finite(const std::string& value) {
   double number = 0;
   if (!CLI::detail::lexical_cast(value, number) || std::isfinite(number)) return "";
   return fmt::format("'{}' is not a finite number", value);
 }
+
+template <typename T>
+std::string refuse_not_whole(const std::string& value) {
+  const std::size_t first = value.starts_with('-') || value.starts_with('+') ? 1 : 0;
+  if (first == value.size() || value.find_first_not_of("0123456789", first) != std::string::npos)
+    return fmt::format("'{}' is not a whole number", value);
+  errno = 0;
+  if (std::is_same_v<T, std::uint64_t> && first == 0) {
+    std::strtoull(value.c_str(), nullptr, 10);
+  } else {
+    std::strtoll(value.c_str(), nullptr, 10);
+  }
+  return errno == ERANGE ? fmt::format("{} is too large", value) : "";
+}
+
+std::string refuse_no_number(const std::string& value) {
+  double number = 0;
+  if (CLI::detail::lexical_cast(value, number)) return refuse_not_finite(value);
+  return fmt::format("'{}' is not a number", value);
+}
+
+template <typename T, typename... Others>
+constexpr bool is_one_of = (std::is_same_v<T, Others> || ...);
 
 bool is_plain(const std::string& word) {
   constexpr std::string_view kSafe = "-_./:,=+%@~";
@@ -102,10 +148,14 @@ template <typename T>
 Option Command::add_option(const char* names, T& variable, const char* help) {
   CLI::Option* option = app_->add_option(names, variable, help);
   // An argument of a program that `exec` runs may be empty.
-  if constexpr (!std::is_same_v<T, std::vector<std::string>>)
+  if constexpr (!std::is_same_v<T, std::vector<std::string>>) {
     option->check(CLI::Validator(refuse_empty, "", ""));
-  if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>>)
-    option->check(CLI::Validator(refuse_not_finite, "", ""));
+    option->check(CLI::Validator(refuse_option, "", ""));
+  }
+  if constexpr (is_one_of<T, double, std::optional<double>>)
+    option->check(CLI::Validator(refuse_no_number, "", ""));
+  if constexpr (is_one_of<T, int, std::int64_t, std::uint64_t, std::optional<std::int64_t>>)
+    option->check(CLI::Validator(refuse_not_whole<T>, "", ""));
   return Option(*option);
 }
 

@@ -9,6 +9,7 @@
 #include <deque>
 #include <filesystem>
 #include <new>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -66,12 +67,19 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return near.empty() ? ";" : fmt::format("; did you mean {}?", near);
 }
 
+bool is_behind(const std::vector<std::string>& given, std::string_view option,
+               const std::string& word) {
+  const auto place = std::find(given.begin(), given.end(), option);
+  return place != given.end() && place + 1 != given.end() && *(place + 1) == word;
+}
+
 // What is wrong with the first argument that nobody expected.
 std::string unexpected(const std::vector<VerbRow>& table, const CLI::App* verb,
-                       const std::string& word) {
+                       const std::string& word, const std::vector<std::string>& given) {
   std::vector<std::string> names;
   if (verb == nullptr) {
     for (const VerbRow& row : table) names.push_back(row.name);
+    names.insert(names.end(), {"--help", "--version"});
     return fmt::format("'{}' is no {}{} `plimsoll --help` lists them", word,
                        word.starts_with('-') ? "option before a verb" : "verb",
                        did_you_mean(word, names));
@@ -81,16 +89,38 @@ std::string unexpected(const std::vector<VerbRow>& table, const CLI::App* verb,
     for (const OptionRow& option : row.options)
       names.insert(names.end(), option.names.begin(), option.names.end());
   }
+  if (is_behind(given, "--lossy", word))
+    return fmt::format(
+        "{0}: --lossy: '{1}' is no form, expects fp16, bf16, fp8, int8, of weights also q8_0, "
+        "q4_0, q4_k, nf4; `plimsoll {0} --help` says more",
+        verb->get_name(), word);
   const std::string option = word.substr(0, word.find('='));
   const bool dashed = word.starts_with('-');
+  if (dashed && std::find(names.begin(), names.end(), option) != names.end())
+    return fmt::format("{}: behind -- nothing is an option: '{}'; leave out the --",
+                       verb->get_name(), word);
   return fmt::format("{0}: {1} '{2}'{3} `plimsoll {0} --help` lists its options", verb->get_name(),
                      dashed ? "no option is called" : "one argument too many:", option,
                      dashed ? did_you_mean(option, names) : ";");
 }
 
+// "--budget is given 2 times", "--save: FILE is missing": CLI11 counts, and says only that.
+std::string usage_text(const CLI::ParseError& error) {
+  static const std::regex kTwice(R"((.*): At Most 1 required but received (\d+))");
+  static const std::regex kMissing(R"((.*): \d+ required (.*) missing)");
+  const std::string text = error.what();
+  std::smatch found;
+  if (std::regex_match(text, found, kTwice))
+    return fmt::format("{} is given {} times", found[1].str(), found[2].str());
+  if (std::regex_match(text, found, kMissing))
+    return fmt::format("{}: {} is missing", found[1].str(), found[2].str());
+  return text;
+}
+
 // CLI11 has messages and exit codes (105 to 109) of its own; ours is 2 for every wrong command
 // line.
-int report_usage(const CLI::App& app, const CLI::ParseError& error, bool json) {
+int report_usage(const CLI::App& app, const CLI::ParseError& error, bool json,
+                 const std::vector<std::string>& given) {
   const CLI::App* verb = chosen_verb(app);
   if (error.get_name() == "CallForHelp") return show_help(app);
   if (error.get_name() == "CallForVersion") {
@@ -103,12 +133,12 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, bool json) {
                         [](const std::string& word) { return word.starts_with('-'); });
   std::string message;
   if (!extra.empty()) {
-    message = unexpected(option_table(app), verb, extra.front());
+    message = unexpected(option_table(app), verb, extra.front(), given);
   } else if (verb == nullptr) {
     message = "a verb is needed, such as plan, run or view; `plimsoll --help` lists them";
   } else {
     message = fmt::format("{0}: {1}; `plimsoll {0} --help` shows examples", verb->get_name(),
-                          error.what());
+                          usage_text(error));
   }
   if (json) std::printf("%s\n", error_json({ErrorCode::kUsage, message}, "").c_str());
   return report({ErrorCode::kUsage, message});
@@ -236,7 +266,7 @@ int run_command_line(int argc, const char* const* argv) {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
-    return report_usage(app, error, json);
+    return report_usage(app, error, json, {argv + std::min(argc, 1), argv + argc});
   }
   log::start(level);
   for (std::size_t verb = 0; verb < actions.size(); ++verb) {

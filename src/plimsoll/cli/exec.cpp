@@ -67,8 +67,7 @@ Action bind_exec(Command& command) {
   command
       .add_option("program", options->request.command, "the program and its arguments, behind `--`")
       .required();
-  command.add_option("--stats", options->statistics, "write the statistics as JSON")
-      .type_name("FILE");
+  command.add_output("--stats", options->statistics, "write the statistics as JSON");
   command.add_option("--trace", options->request.trace, "record every allocation above 32 KiB")
       .type_name("FILE");
   command.add_flag("--check", options->request.check,

@@ -68,12 +68,20 @@ void print_json(const api::Explanation& explanation) {
   std::printf("%s\n", json_text(out, 2).c_str());
 }
 
+// Kind, name and type. What a recording has no name for is known by its event.
+std::string what(const report::Timeline& timeline, const report::Allocation& allocation) {
+  const std::string kind(report::name(allocation.kind));
+  const std::string name = timeline.texts.text(allocation.name);
+  if (allocation.kind == report::Kind::kBefore) return name;
+  if (name == report::kUnnamed)
+    return fmt::format("allocated at event {}", grouped(allocation.life.begin.value));
+  const std::string& type = timeline.texts.text(allocation.type);
+  return fmt::format("{:<11} {}{}{}", kind, name, type.empty() ? "" : "  ", type);
+}
+
 void print_row(const report::Timeline& timeline, const report::AliveRow& row) {
   const report::Allocation& allocation = timeline.allocations[row.allocation];
-  std::printf("%10s  %-11s %s  %s\n", human(allocation.bytes).c_str(),
-              std::string(report::name(allocation.kind)).c_str(),
-              timeline.texts.text(allocation.name).c_str(),
-              timeline.texts.text(allocation.type).c_str());
+  std::printf("%10s  %s\n", human(allocation.bytes).c_str(), what(timeline, allocation).c_str());
   const std::string producer = operator_name(timeline, allocation.producer);
   std::printf("%10s  %s%s%s\n", "", producer.empty() ? "" : ("made by " + producer + "; ").c_str(),
               row.why.c_str(), row.prices.empty() ? "" : "; instead:");

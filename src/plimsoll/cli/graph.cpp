@@ -1,8 +1,13 @@
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
 
 #include "plimsoll/api/onnx_file.h"
 #include "plimsoll/api/show_graph.h"
+#include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/verb.h"
@@ -29,6 +34,22 @@ struct GraphOptions {
   std::string output;
 };
 
+Status say_written(const GraphOptions& options) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(options.output, error);
+  const Bytes bytes(error ? 0 : static_cast<std::int64_t>(size));
+  if (options.json) {
+    std::printf(
+        "%s\n",
+        nlohmann::ordered_json{{"schema", 1}, {"path", options.output}, {"bytes", bytes.value}}
+            .dump()
+            .c_str());
+  } else if (!error) {
+    std::printf("%s  %s\n", options.output.c_str(), human(bytes).c_str());
+  }
+  return {};
+}
+
 Action bind_graph(Command& command) {
   auto options = std::make_shared<GraphOptions>();
   bind_model_options(command, options->request);
@@ -41,8 +62,10 @@ Action bind_graph(Command& command) {
   command.add_output("-o,--output", options->output,
                      "write to this file instead of stdout; .onnx: as ONNX");
   return [options]() -> Status {
-    if (options->output.ends_with(".onnx"))
-      return api::write_onnx_file(options->request, options->output);
+    if (options->output.ends_with(".onnx")) {
+      PLIMSOLL_RETURN_IF_ERROR(api::write_onnx_file(options->request, options->output));
+      return say_written(*options);
+    }
     const api::GraphFormat format = options->json  ? api::GraphFormat::kJson
                                     : options->dot ? api::GraphFormat::kDot
                                                    : api::GraphFormat::kText;
@@ -50,7 +73,10 @@ Action bind_graph(Command& command) {
                  options->symbols.empty()
                      ? api::show_graph(options->request, format)
                      : api::show_symbolic_graph(options->request, options->symbols));
-    if (!options->output.empty()) return write_file(options->output, text);
+    if (!options->output.empty()) {
+      PLIMSOLL_RETURN_IF_ERROR(write_file(options->output, text));
+      return say_written(*options);
+    }
     std::fwrite(text.data(), 1, text.size(), stdout);
     return {};
   };

@@ -10,6 +10,7 @@
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/json.h"
 #include "plimsoll/cli/model_options.h"
+#include "plimsoll/cli/search_progress.h"
 #include "plimsoll/cli/verb.h"
 
 namespace plimsoll::cli {
@@ -95,6 +96,7 @@ void print_json(const report::MemoryReport& report) {
     out["by_layer"].push_back(std::move(row));
   }
   out["law"] = laws_json(report);
+  if (!report.left_out.empty()) out["law_left_out"] = report.left_out;
   out["scratch"] = nlohmann::ordered_json::array();
   for (const report::ScratchRow& row : report.scratch) {
     nlohmann::ordered_json one;
@@ -165,7 +167,7 @@ void print_rank_law(const report::Law& law) {
   }
 }
 
-void print(const report::MemoryReport& report, bool layers) {
+void print_table(const report::MemoryReport& report) {
   std::printf("%s parameters\n", grouped(report.parameters).c_str());
   for (std::size_t use = 0; use < report.by_use.size(); ++use) {
     std::printf("  %-12s %18s  %10s\n", std::string(report::use_name(use)).c_str(),
@@ -175,8 +177,18 @@ void print(const report::MemoryReport& report, bool layers) {
       "  %-12s %18s  %10s  (every tensor with memory of its own; `plimsoll plan` shows what is "
       "alive at once)\n",
       "total", grouped(report.total.value).c_str(), human(report.total).c_str());
-  for (const report::Law& law : report.laws) print_law(law, report);
-  for (const report::Law& law : report.rank_laws) print_rank_law(law);
+}
+
+void print_rest(const report::MemoryReport& report, bool layers) {
+  if (report.laws.empty() && report.left_out.empty())
+    std::printf(
+        "no law of growth: the file has one size only (torch.onnx.export leaves sizes open with "
+        "dynamic_shapes or dynamic_axes)\n");
+  if (!report.left_out.empty())
+    std::printf(
+        "growth with %s was not looked for: it takes graphs of too many operators; ask for a "
+        "smaller model\n",
+        fmt::format("{}", fmt::join(report.left_out, ", ")).c_str());
   std::printf("largest kernel scratch by batch (it jumps with the algorithm):\n");
   for (const report::ScratchRow& row : report.scratch) {
     const std::string size = row.batch ? fmt::format("batch {}", *row.batch) : "as given";
@@ -189,20 +201,45 @@ void print(const report::MemoryReport& report, bool layers) {
     std::printf("  %-48s %10s\n", layer.layer.c_str(), human(layer.total()).c_str());
 }
 
+constexpr const char* kWaiting = "looking for how it grows";
+
+// What is known is printed while the rest is looked for.
+api::MemoryReportOptions printing(std::shared_ptr<void>& waiting) {
+  const auto between = [&waiting](auto print) {
+    return [&waiting, print](const auto&... what) {
+      waiting.reset();
+      print(what...);
+      std::fflush(stdout);
+      waiting = waiting_on_terminal(kWaiting);
+    };
+  };
+  api::MemoryReportOptions out;
+  out.on_table = between(print_table);
+  out.on_law = between(print_law);
+  out.on_rank_law = between(print_rank_law);
+  return out;
+}
+
+Status memory(const MemoryOptions& options) {
+  auto waiting = waiting_on_terminal(kWaiting);
+  const auto how = options.json ? api::MemoryReportOptions() : printing(waiting);
+  const auto report = api::memory_of_model(options.request, how);
+  waiting.reset();
+  if (!report) return forward(report);
+  if (options.json) {
+    print_json(*report);
+  } else {
+    print_rest(*report, options.layers);
+  }
+  return {};
+}
+
 Action bind_memory(Command& command) {
   auto options = std::make_shared<MemoryOptions>();
   bind_model_options(command, options->request);
   command.add_flag("--layers-table", options->layers, "a row for every layer too");
   command.add_flag("--json", options->json, "one JSON object");
-  return [options]() -> Status {
-    PLIMSOLL_TRY(const report::MemoryReport report, api::memory_of_model(options->request));
-    if (options->json) {
-      print_json(report);
-    } else {
-      print(report, options->layers);
-    }
-    return {};
-  };
+  return [options]() { return memory(*options); };
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "plimsoll/cli/plan_options.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -22,19 +23,61 @@ std::vector<std::string> with_lossy_values(std::vector<std::string> arguments) {
 
 namespace {
 
-// Techniques that give up time are used where there is a budget, or another limit.
+bool has_limit(const Command& command, const api::PlanRequest& texts) {
+  if (!texts.budget.empty() || !texts.slowdown.empty()) return true;
+  const auto names = {"--sweep",         "--max-batch", "--figure",
+                      "--checkpointing", "--sizes",     "--capacity"};
+  return std::any_of(names.begin(), names.end(),
+                     [&](const char* name) { return command.has(name); });
+}
+
+// A list of words that are no forms of ours has an error of its own, or is a DAG's.
+bool is_asked(const std::string& lossy) {
+  return !lossy.empty() && (lossy == api::kBareLossy || api::is_lossy_list(lossy));
+}
+
+// What can be stored with loss: activations where they may be encoded, weights that no step
+// changes.
+Status refuse_idle_lossy(const Command& command, const api::PlanRequest& texts,
+                         const api::ModelRequest& model) {
+  if (!is_asked(texts.lossy) || !model.freeze.empty()) return {};
+  const bool weights = command.has("--weights") || command.has("--infer") ||
+                       (!model.train.value_or(false) && model.model.find('.') != std::string::npos);
+  if (weights || command.has("--checkpointing")) return {};
+  PLIMSOLL_TRY(const bool encodes, api::may_encode(texts.techniques));
+  if (encodes) return {};
+  return fail(ErrorCode::kUsage,
+              "--lossy: would change nothing, because nothing is encoded; give --techniques "
+              "recompute,encode too");
+}
+
+Status refuse_idle_swap_file(const api::PlanRequest& texts) {
+  if (texts.swap_file.empty() || (texts.budget.empty() && texts.slowdown.empty())) return {};
+  PLIMSOLL_TRY(const bool swaps, api::may_swap(texts.techniques));
+  if (swaps) return {};
+  return fail(ErrorCode::kUsage,
+              "--swap-file {}: nothing is swapped without the technique; give --techniques "
+              "recompute,swap too",
+              texts.swap_file);
+}
+
+// What gives up time or precision is used where there is a budget, or another limit.
 Status refuse_idle_techniques(const Command& command, const api::PlanRequest& texts,
-                              const std::string& model) {
-  if (!texts.budget.empty() || !texts.slowdown.empty()) return {};
-  if (model.empty() || model.ends_with(".json")) return {};  // of a plan they are refused anyway
-  for (const char* limit :
-       {"--sweep", "--max-batch", "--figure", "--checkpointing", "--sizes", "--capacity"}) {
-    if (command.has(limit)) return {};
+                              const api::ModelRequest& model) {
+  if (model.model.ends_with(".json")) return {};  // of a plan they are refused anyway
+  if (has_limit(command, texts)) {
+    PLIMSOLL_RETURN_IF_ERROR(refuse_idle_swap_file(texts));
+    return refuse_idle_lossy(command, texts, model);
   }
+  if (model.model.empty()) return {};
   if (!texts.swap_file.empty())
     return fail(ErrorCode::kUsage,
                 "--swap-file {}: nothing is swapped without a limit; give --budget SIZE too",
                 texts.swap_file);
+  if (is_asked(texts.lossy))
+    return fail(ErrorCode::kUsage,
+                "--lossy: would change nothing, because there is memory enough without it; give "
+                "--budget SIZE or --slowdown PERCENT too");
   if (texts.techniques.empty()) return {};
   PLIMSOLL_TRY(const bool gives_up_time, api::give_up_time(texts.techniques));
   if (!gives_up_time) return {};
@@ -47,10 +90,10 @@ Status refuse_idle_techniques(const Command& command, const api::PlanRequest& te
 }  // namespace
 
 void bind_plan_options(Command& command, api::PlanRequest& texts, api::ModelRequest& model,
-                       bool has_limit) {
+                       bool limited) {
   constexpr const char* kGroup = "Planning";
-  command.before([&command, &texts, &model, has_limit]() -> Status {
-    if (!has_limit) PLIMSOLL_RETURN_IF_ERROR(refuse_idle_techniques(command, texts, model.model));
+  command.before([&command, &texts, &model, limited]() -> Status {
+    if (!limited) PLIMSOLL_RETURN_IF_ERROR(refuse_idle_techniques(command, texts, model));
     if (!texts.deterministic) model.machine_rates = api::rates_of_this_machine();
     if (texts.budget != "auto") return {};
     PLIMSOLL_TRY(const api::AutoBudget found, api::auto_budget(texts.device));

@@ -106,7 +106,7 @@ void add_loaded(const api::WeightsLoaded& loaded, nlohmann::ordered_json& out) {
 void print_loaded(const api::WeightsLoaded& loaded) {
   std::string methods;
   for (const auto& [method, bytes] : loaded.by_method)
-    methods += fmt::format("{}{} {}", methods.empty() ? "" : ", ", human(bytes), method);
+    methods += fmt::format("{}{} ({})", methods.empty() ? "" : ", ", human(bytes), method);
   std::printf("weights: %s loaded in %.1f ms\n", methods.c_str(), 1e3 * loaded.seconds);
   for (const auto& [form, kept] : loaded.encoded)
     std::printf("%lld weights stay encoded as %s: %s instead of %s\n",

@@ -21,6 +21,8 @@ struct MpiOptions {
   double silence_seconds = 6;   // a rank that is not heard of for so long has died or was stopped
   double patience_seconds = 8;  // a rank that lets others wait for so long, and 10 steps, hangs
 };
+// Whether open_mpi would find its library: asked before ranks are started that all would say it.
+Status find_mpi();
 // Joins the others. kDevice and one line where there is no library or MPI does not start.
 Result<std::shared_ptr<Communicator>> open_mpi(const MpiOptions& options = {});
 

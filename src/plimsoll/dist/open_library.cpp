@@ -45,6 +45,11 @@ int tasks_without_mpi() {
   return count > 1 && count < 1 << 30 ? static_cast<int>(count) : 0;
 }
 
+Status find_mpi() {
+  const auto found = entry_of<MpiOpen>(kMpi, kMpiBuild, kMpiOpen);
+  return found ? Status() : Status(forward(found));
+}
+
 Result<std::shared_ptr<Communicator>> open_mpi(const MpiOptions& options) {
   PLIMSOLL_TRY(const auto open, entry_of<MpiOpen>(kMpi, kMpiBuild, kMpiOpen));
   Opened out{std::shared_ptr<Communicator>()};

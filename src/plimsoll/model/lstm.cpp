@@ -10,6 +10,8 @@ namespace plimsoll::model {
 namespace {
 
 constexpr std::int64_t kFeatures = 50;
+// Of all layers: 1.2 million operators of a training step, some 4 GB as a graph.
+constexpr std::int64_t kMostCells = 16384;
 
 struct Cell {
   Var w_input, w_hidden, b_input, b_hidden;
@@ -49,6 +51,10 @@ Var advance(Cell& cell, Var x) {
 }  // namespace
 
 Result<ir::Graph> build_lstm(const std::string& name, const Sizes& sizes) {
+  if (sizes.layers * sizes.seq > kMostCells)
+    return fail(ErrorCode::kUsage,
+                "{}: --seq {} with {} layers is unrolled into {} cells, and at most {} are built",
+                name, sizes.seq, sizes.layers, sizes.layers * sizes.seq, kMostCells);
   Net net(name, net_options(sizes));
   const Var x = net.input("inputs", {sizes.batch, sizes.seq, kFeatures});
   std::vector<Cell> cells;

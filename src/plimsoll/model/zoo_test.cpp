@@ -204,6 +204,8 @@ TEST(Zoo, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(message("gpt2", {.heads = 7}), HasSubstr("width 768 does not divide into 7 heads"));
   EXPECT_THAT(message("gpt2", {.experts = 7}), HasSubstr("has no option --experts"));
   EXPECT_THAT(message("moe", {.batch = 1 << 20, .seq = 64}), HasSubstr("too many for 32 experts"));
+  EXPECT_THAT(message("lstm", {.seq = 100'000}),
+              HasSubstr("--seq 100000 with 4 layers is unrolled"));
   EXPECT_THAT(message("gpt2", {.dropout = 1.0}), HasSubstr("--dropout 1 is out of range"));
   EXPECT_THAT(message("gpt2", {.dtype = ir::DType::kI8}), HasSubstr("--dtype int8 is no float"));
   EXPECT_THAT(message("unet", {.image = 100}), HasSubstr("image 100 is no multiple of 16"));

@@ -54,8 +54,9 @@ std::vector<OperatorCost> operator_costs(const ir::Graph& graph,
   std::map<std::string, OperatorCost> by_op;
   for (const ir::Node& node : graph.nodes) {
     const schedule::Cost cost = node_cost(profile, graph, node);
-    OperatorCost& sum = by_op[node.op];
-    sum.op = node.op;
+    const std::string op = schedule::cost_class(ops::signature(graph, node));
+    OperatorCost& sum = by_op[op];
+    sum.op = op;
     ++sum.nodes;
     sum.measured += cost.measured;
     sum.seconds += cost.seconds;
@@ -80,7 +81,7 @@ std::map<std::string, double> efficiencies(const ir::Graph& graph,
   for (const ir::Node& node : graph.nodes) {
     const schedule::Cost cost = node_cost(profile, graph, node);
     if (!cost.measured) continue;
-    Sum& sum = by_op[node.op];
+    Sum& sum = by_op[schedule::cost_class(ops::signature(graph, node))];
     sum.roofline += node_cost(roofline, graph, node).seconds - profile.launch_seconds;
     sum.measured += std::max(0.0, cost.seconds - profile.launch_seconds);
   }

@@ -17,7 +17,7 @@ schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph
 schedule::CostParts node_cost_parts(const schedule::DeviceProfile& profile, const ir::Graph& graph,
                                     const ir::Node& node);
 
-// By operator: how many nodes a graph has of it, what they take together, and how many of them were
+// By operator, as schedule::cost_class tells them apart: how many nodes a graph has of it, what they take together, and how many of them were
 // measured.
 struct OperatorCost {
   std::string op;
@@ -29,7 +29,7 @@ struct OperatorCost {
 std::vector<OperatorCost> operator_costs(const ir::Graph& graph,
                                          const schedule::DeviceProfile& profile);
 
-// The share of the roofline that the measured nodes of a graph reach, by operator: with it, those
+// The share of the roofline that the measured nodes of a graph reach, by cost class: with it, those
 // of other models are estimated. Above one where the kernel does less than the operator's formula
 // says, or works in the cache.
 std::map<std::string, double> efficiencies(const ir::Graph& graph,

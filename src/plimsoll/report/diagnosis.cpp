@@ -198,10 +198,10 @@ struct Done {
   std::string_view words;
 };
 
-// "90 computed again, 12 encoded (lossy)": what a plan does to fit.
+// "90 operators recomputed, 12 encoded (lossy)": what a plan does to fit.
 std::string what_was_done(const Timeline& timeline) {
   constexpr std::array<Done, 4> kDone = {
-      Done{"recompute", "computed again"}, Done{"send_out", "sent to the host"},
+      Done{"recompute", "operators recomputed"}, Done{"send_out", "tensors swapped out"},
       Done{"encode", "encoded"}, Done{"encode_lossy", "encoded (lossy)"}};
   std::string out;
   for (const Done& done : kDone) {

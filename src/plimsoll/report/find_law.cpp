@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,10 +20,10 @@ constexpr std::array<std::int64_t, 8> kMorePeriods = {-1, 4, 5, 6, 7, 11, 16, 23
 // Looks for laws among samples that are made when they are asked for.
 class LawSearch {
  public:
-  LawSearch(std::int64_t here, const SampleAt& build) : here_(here), build_(build) {}
+  LawSearch(std::int64_t here, const GraphsOfSizes& graphs) : here_(here), graphs_(graphs) {}
 
   Result<Law> run(const std::string& variable) {
-    PLIMSOLL_TRY(plain_[here_], build_(here_, false));
+    if (sample(here_, false) == nullptr) return bad_input("{} {}: no such model", variable, here_);
     Law law;
     for (const std::int64_t period : kPeriods) {
       Law next = with_period(period);
@@ -39,15 +40,45 @@ class LawSearch {
   }
 
  private:
-  using Samples = std::map<std::int64_t, std::optional<Sample>>;
+  struct AtSize {
+    std::optional<ir::Graph> graph;  // while its kernels may be asked
+    std::optional<Sample> plain;
+    bool asked = false;  // its kernels
+    std::optional<Sample> with_kernels;
+  };
+
+  // Where scratch is looked at if the period is 1, as it mostly is.
+  bool may_ask_kernels(std::int64_t n) const {
+    return n == here_ / 2 || n == 2 * here_ || (n >= here_ && n <= here_ + 7);
+  }
+
+  Result<ir::Graph> build(std::int64_t n) const {
+    if (n < 1) return bad_input("no size");
+    return graphs_.build(n);
+  }
 
   const Sample* sample(std::int64_t n, bool kernels) {
-    Samples& samples = kernels ? with_kernels_ : plain_;
-    const auto [place, fresh] = samples.try_emplace(n);
-    if (fresh && n > 0) {
-      if (auto made = build_(n, kernels)) place->second = *std::move(made);
+    const auto [place, fresh] = made_.try_emplace(n);
+    AtSize& made = place->second;
+    if (fresh) {
+      if (auto graph = build(n)) {
+        made.plain = sample_of(*graph, {});
+        if (may_ask_kernels(n)) made.graph = *std::move(graph);
+      }
     }
-    return place->second ? &*place->second : nullptr;
+    if (!made.plain) return nullptr;
+    if (!kernels) return &*made.plain;
+    if (!std::exchange(made.asked, true)) ask_kernels(n, made);
+    return made.with_kernels ? &*made.with_kernels : nullptr;
+  }
+
+  void ask_kernels(std::int64_t n, AtSize& made) {
+    if (!made.graph) {
+      if (auto graph = build(n)) made.graph = *std::move(graph);
+    }
+    if (!made.graph) return;
+    if (auto found = graphs_.with_kernels(*made.graph)) made.with_kernels = *std::move(found);
+    made.graph.reset();
   }
 
   // Sizes that a law must predict beside those that it is found at.
@@ -132,8 +163,10 @@ class LawSearch {
     if (scratch)
       law.by_use[use] = fit(law.period, named_at(use, [](const auto&) { return true; }), also);
     if (law.by_use[use]) return;
+    const Sample* here = sample(here_, scratch);
+    if (here == nullptr) return;
     std::set<std::string> jumping;
-    for (const auto& [name, bytes] : sample(here_, scratch)->by_name[use]) {
+    for (const auto& [name, bytes] : here->by_name[use]) {
       if (!fit(law.period, one_at(use, name), also)) jumping.insert(name);
     }
     const auto jumps = [&](const std::string& name) { return jumping.contains(name); };
@@ -147,10 +180,9 @@ class LawSearch {
   }
 
   std::int64_t here_;
-  const SampleAt& build_;
+  const GraphsOfSizes& graphs_;
   std::array<std::pair<std::int64_t, std::optional<Growth>>, plan::kUseCount> along_;
-  Samples plain_;
-  Samples with_kernels_;
+  std::map<std::int64_t, AtSize> made_;
 };
 
 }  // namespace
@@ -174,8 +206,8 @@ Sample sample_of(const ir::Graph& graph, const ops::KernelTable& kernels) {
   return out;
 }
 
-Result<Law> find_law(const std::string& variable, std::int64_t here, const SampleAt& build) {
-  return LawSearch(here, build).run(variable);
+Result<Law> find_law(const std::string& variable, std::int64_t here, const GraphsOfSizes& graphs) {
+  return LawSearch(here, graphs).run(variable);
 }
 
 }  // namespace plimsoll::report

@@ -5,7 +5,8 @@
 // dealt out is tried (rows of experts), and then every tensor by itself: those with a law are
 // summed, the others jump.
 //
-// Cost: some dozen graphs for a size; kernels are asked for their scratch at a few of them.
+// Cost: some dozen graphs for a size; kernels are asked for their scratch at a few of them, whose
+// graphs are kept until then.
 #pragma once
 
 #include <array>
@@ -26,9 +27,13 @@ struct Sample {
 
 Sample sample_of(const ir::Graph& graph, const ops::KernelTable& kernels);
 
-// The model at a size, if there is such a model; `kernels` asks for their scratch too.
-using SampleAt = std::function<Result<Sample>(std::int64_t size, bool kernels)>;
+struct GraphsOfSizes {
+  // The model at a size, if there is such a model.
+  std::function<Result<ir::Graph>(std::int64_t size)> build;
+  // Its bytes with the scratch of its kernels.
+  std::function<Result<Sample>(const ir::Graph&)> with_kernels;
+};
 
-Result<Law> find_law(const std::string& variable, std::int64_t here, const SampleAt& build);
+Result<Law> find_law(const std::string& variable, std::int64_t here, const GraphsOfSizes& graphs);
 
 }  // namespace plimsoll::report

@@ -66,6 +66,8 @@ struct MemoryReport {
   std::vector<LayerBytes> by_layer;
   std::vector<Law> laws;       // of sizes
   std::vector<Law> rank_laws;  // of one rank: "copies" that keep everything, "shards" of state
+  // Sizes whose laws were not looked for, because graphs of this many operators take too long.
+  std::vector<std::string> left_out;
   std::vector<ScratchRow> scratch;
 };
 

@@ -34,6 +34,8 @@
 namespace plimsoll::report {
 
 inline constexpr std::size_t kLongestText = 400;
+// The name of an allocation that was recorded without one; readers show its event instead.
+inline constexpr std::string_view kUnnamed = "unnamed";
 inline constexpr std::size_t kMostTextBytes = std::size_t{6} << 20;
 
 // What bytes are for. The order is the order of the stack, from the ground up.

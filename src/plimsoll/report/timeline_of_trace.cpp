@@ -63,7 +63,7 @@ class TraceReader {
  public:
   TraceReader(const trace::Trace& trace, const TraceFacts& facts, Timeline& timeline)
       : trace_(trace), facts_(facts), timeline_(timeline) {
-    unnamed_ = timeline.texts.intern("unnamed");
+    unnamed_ = timeline.texts.intern(kUnnamed);
     index_memories();
     held_.resize(timeline.memories.size());
     stack_sites_.resize(trace.stacks.size());

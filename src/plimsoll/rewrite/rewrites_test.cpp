@@ -234,6 +234,34 @@ TEST(Layouts, ReorderWeightsAsTheKernelAsksOncePerUse) {
   expect_same_outputs(before, *after);
 }
 
+TEST(Layouts, AKernelIsAskedOnceForConvolutionsAlike) {
+  Builder b("alike");
+  Var x = b.input("x", {kType, {1, 16, 6, 6}});
+  const ir::Attributes window{
+      {"strides", ir::Ints{1, 1}}, {"pads", ir::Ints{1, 1, 1, 1}}, {"dilations", ir::Ints{1, 1}}};
+  for (const std::int64_t channels : {16, 16, 16, 32, 16, 16}) {
+    const std::string name = fmt::format("w{}", b.graph().nodes.size());
+    const Var w = b.weight(name, {kType, {channels, x.dim(1), 3, 3}}, {});
+    x = b.call1("conv", {x, w}, window);
+  }
+  const auto graph = b.finish({x});
+  ASSERT_TRUE(graph.has_value()) << graph.error().message;
+  int asked = 0;
+  const ir::Layout blocked = *ir::parse_layout("@0123:16b1:16b0");
+  const auto after =
+      choose_layouts(*graph, {.weights_layout = [&](const ir::Graph& alone, const ir::Node& node) {
+        EXPECT_EQ(alone.nodes.size(), 1u) << node.op;
+        ++asked;
+        return blocked;
+      }});
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  EXPECT_EQ(asked, 3) << "16 to 16, to 32 and back";
+  for (const ir::Node& node : after->nodes) {
+    if (node.op != "conv") continue;
+    EXPECT_EQ(after->value(node.inputs[1]).type.layout, blocked);
+  }
+}
+
 TEST(Layouts, AReorderedOutputKeepsItsName) {
   Builder b("name");
   const Var x = b.input("x", {kType, {1, 4, 6, 6}});

@@ -5,6 +5,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/log.h"
 #include "plimsoll/ops/evaluation/array.h"
@@ -69,6 +72,20 @@ Result<std::vector<std::string>> archives_at(const std::string& path) {
   return out;
 }
 
+tl::unexpected<Error> Dataset::is_missing(const Archive& archive, const std::string& input) {
+  constexpr std::size_t kNamed = 5;
+  std::vector<std::string> names;
+  for (const store::NpzEntry& entry : archive.file->entries()) {
+    if (names.size() == kNamed) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(fmt::format("'{}'", entry.name));
+  }
+  return bad_input("{}: input '{}' is not in it; it has {}", archive.path, input,
+                   names.empty() ? "no arrays" : fmt::format("{}", fmt::join(names, ", ")));
+}
+
 Result<Dataset> Dataset::open(const std::string& path) {
   Dataset out;
   out.path_ = path;
@@ -87,8 +104,7 @@ Status Dataset::count_examples(const ir::Graph& graph) {
     const ir::Value& value = graph.values[v];
     if (value.kind != ir::ValueKind::kInput) continue;
     const store::NpzEntry* first = archives_.front().file->find(value.name);
-    if (first == nullptr)
-      return bad_input("{}: input '{}' is not in it", archives_.front().path, value.name);
+    if (first == nullptr) return is_missing(archives_.front(), value.name);
     const bool one_batch = archives_.size() == 1 && first->type.shape == value.type.shape;
     if (one_batch || !same_rows(first->type.shape, value.type.shape)) continue;
     const std::int64_t batch = value.type.shape[0];
@@ -99,8 +115,7 @@ Status Dataset::count_examples(const ir::Graph& graph) {
     std::int64_t sum = 0;
     for (Archive& archive : archives_) {
       const store::NpzEntry* entry = archive.file->find(value.name);
-      if (entry == nullptr)
-        return bad_input("{}: input '{}' is not in it", archive.path, value.name);
+      if (entry == nullptr) return is_missing(archive, value.name);
       if (!same_rows(entry->type.shape, value.type.shape))
         return bad_input("{}: '{}' has {}, the model expects {}", archive.path, value.name,
                          ir::to_string(entry->type.shape), ir::to_string(value.type.shape));
@@ -123,7 +138,7 @@ Status Dataset::count_examples(const ir::Graph& graph) {
 
 Result<Dataset::Column> Dataset::column_of(const Archive& archive, const ir::Value& value) const {
   const store::NpzEntry* entry = archive.file->find(value.name);
-  if (entry == nullptr) return bad_input("{}: input '{}' is not in it", archive.path, value.name);
+  if (entry == nullptr) return is_missing(archive, value.name);
   Column out{entry->type, {}, nullptr};
   auto stored = archive.file->elements_of(*entry);
   if (!stored) return forward(stored, archive.path);

@@ -62,6 +62,7 @@ class Dataset {
     std::int64_t first = 0;  // of its examples, in all
     std::int64_t examples = 0;
   };
+  static tl::unexpected<Error> is_missing(const Archive& archive, const std::string& input);
   // An array of one archive, ready to be copied from.
   struct Column {
     ir::TensorType type;

@@ -259,7 +259,10 @@ std::function<Status(Executor&)> start_with(const RunFiles& files,
     PLIMSOLL_RETURN_IF_ERROR(check_encoded(graph, files));
     if (weights)
       PLIMSOLL_RETURN_IF_ERROR(weights->load(executor, lay_if_allowed(loading, graph), *loaded));
-    if (checkpoint) PLIMSOLL_RETURN_IF_ERROR(read_sources(executor, *checkpoint, rank));
+    if (checkpoint) {
+      const Status read = read_sources(executor, *checkpoint, rank);
+      if (!read) return forward(read, files.resume);
+    }
     return data ? data(executor) : Status{};
   };
 }

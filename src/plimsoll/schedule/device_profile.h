@@ -7,7 +7,8 @@
 //
 // Bytes that fit the cache move at its rate: what one operator of a small step wrote, the next
 // finds there. The efficiency is the share of the roofline that the operator's kernel reaches, by
-// operator. One where nothing is said.
+// operator; convolutions in groups have kernels of their own and so efficiencies (`cost_class`).
+// One where nothing is said.
 //
 //   conv2d 3x3 64->64 on 32x56x56, fp32, 2-core CPU: 7.4e9 operations / 220e9 per second = 34 ms;
 //   its 51 MB of traffic at 18 GB/s would take 3 ms, so arithmetic decides.
@@ -82,7 +83,7 @@ struct DeviceProfile {
   double memory_bytes_per_second = 1;
   CacheRate cache;
   double launch_seconds = 0;
-  std::map<std::string, double> efficiency;  // by operator
+  std::map<std::string, double> efficiency;  // by cost class, else by operator
   CopyRates copies;                          // to and from host memory
   CopyRates disk;                            // to and from a swap file
   double copy_tax = 0;  // seconds that computing loses for a second of copying beside it
@@ -100,6 +101,11 @@ struct Cost {
   double seconds = 0;
   bool measured = false;  // else estimated
 };
+
+// What has an efficiency of its own: the operator, but of a convolution (or a gradient of one)
+// "conv.depthwise" where every channel is a group, "conv.narrow" in groups of less than 16
+// channels, and "conv.groups" of more; groups of a multiple of 16 are as good as none.
+std::string cost_class(std::string_view signature);
 
 // A signature begins with its operator: "conv(...)". An unknown dtype costs as much as fp32.
 Cost cost_of(const DeviceProfile& profile, std::string_view signature, std::string_view dtype,

@@ -53,6 +53,33 @@ TEST(DeviceProfile, PrefersTheMeasuredTimeToTheRoofline) {
   EXPECT_TRUE(cost_of(profile, "mm", "fp32", 220e9, 0).measured);
 }
 
+TEST(DeviceProfile, ConvolutionsInGroupsHaveEfficienciesOfTheirOwn) {
+  const std::string dense =
+      "conv(fp32[8,48,56,56]@0231,fp32[48,48,3,3])->(fp32[8,48,56,56])"
+      "{dilations=[1,1], pads=[1,1,1,1], strides=[1,1]}";
+  const auto in_groups = [](std::int64_t groups) {
+    return fmt::format(
+        "conv_grad_input(fp32[8,48,56,56],fp32[48,{},3,3])->(fp32[8,48,56,56])"
+        "{{dilations=[1,1], group={}, pads=[1,1,1,1]}}",
+        48 / groups, groups);
+  };
+  EXPECT_EQ(cost_class(dense), "conv");
+  EXPECT_EQ(cost_class(in_groups(1)), "conv_grad_input");
+  EXPECT_EQ(cost_class(in_groups(2)), "conv_grad_input.groups");  // of 24
+  EXPECT_EQ(cost_class(in_groups(3)), "conv_grad_input");         // of 16
+  EXPECT_EQ(cost_class(in_groups(6)), "conv_grad_input.narrow");  // of 8
+  EXPECT_EQ(cost_class(in_groups(48)), "conv_grad_input.depthwise");
+  for (const char* other : {"add(fp32[4])->(fp32[4]){group=2}", "mm", "conv", "conv({group=", ""})
+    EXPECT_EQ(cost_class(other), std::string(other).substr(0, std::string(other).find('(')));
+  DeviceProfile profile = *shipped_profile("cpu");
+  profile.launch_seconds = 0;
+  profile.operations_per_second["fp32"] = 1;
+  profile.efficiency = {{"conv_grad_input", 0.5}, {"conv_grad_input.groups", 0.25}};
+  EXPECT_DOUBLE_EQ(cost_of(profile, in_groups(2), "fp32", 1, 0).seconds, 4);
+  EXPECT_DOUBLE_EQ(cost_of(profile, in_groups(48), "fp32", 1, 0).seconds, 2);  // as the operator
+  EXPECT_DOUBLE_EQ(cost_of(profile, dense, "fp32", 1, 0).seconds, 1);
+}
+
 TEST(DeviceProfile, BytesThatFitTheCacheMoveAtItsRate) {
   DeviceProfile profile = *shipped_profile("h200");
   profile.launch_seconds = 0;

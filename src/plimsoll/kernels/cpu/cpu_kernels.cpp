@@ -51,13 +51,19 @@ bool has_special_kernel(const ir::Graph& graph, const ir::Node& node) {
 
 Result<ops::KernelTable> cpu_kernel_facts(const ir::Graph& graph, const CpuKernelOptions& options) {
   ops::KernelTable table;
+  PLIMSOLL_RETURN_IF_ERROR(add_cpu_kernel_facts(graph, options, table));
+  return table;
+}
+
+Status add_cpu_kernel_facts(const ir::Graph& graph, const CpuKernelOptions& options,
+                            ops::KernelTable& table) {
   for (const ir::Node& node : graph.nodes) {
     std::string key = ops::signature(graph, node);
     if (table.facts.contains(key)) continue;
     PLIMSOLL_TRY(const std::unique_ptr<Kernel> kernel, make_cpu_kernel(graph, node, options));
     table.facts.emplace(std::move(key), ops::KernelFacts{kernel->scratch(), kernel->in_place(), 0});
   }
-  return table;
+  return {};
 }
 
 }  // namespace plimsoll::kernels

@@ -23,6 +23,9 @@ bool has_special_kernel(const ir::Graph& graph, const ir::Node& node);
 
 // The facts of every node of the graph, for planning on the machine that runs.
 Result<ops::KernelTable> cpu_kernel_facts(const ir::Graph& graph, const CpuKernelOptions& options);
+// The same beside what the table has of other graphs.
+Status add_cpu_kernel_facts(const ir::Graph& graph, const CpuKernelOptions& options,
+                            ops::KernelTable& table);
 
 // What kernels choose by, and whose they are: "avx512_core", "oneDNN 2.6.3". Plans name both.
 std::string cpu_instruction_set();

@@ -323,21 +323,39 @@ Result<std::int64_t> Importer::bind(const ValueFile& value, std::size_t axis,
     }
     return size;
   }
+  if (const auto size = size_of(value, axis)) return *size;
+  return without_size(value);
+}
+
+std::optional<std::int64_t> Importer::size_of(const ValueFile& value, std::size_t axis) const {
+  const DimFile& dim = value.dims[axis];
   if (dim.has_value && dim.value >= 0) return dim.value;
   if (!dim.symbol.empty()) {
     if (const auto place = bound_.find(dim.symbol); place != bound_.end()) return place->second;
-    if (options_.batch && says_batch(dim.symbol)) return *options_.batch;
-    if (options_.seq && says_sequence(dim.symbol)) return *options_.seq;
+    if (options_.batch && says_batch(dim.symbol)) return options_.batch;
+    if (options_.seq && says_sequence(dim.symbol)) return options_.seq;
   }
-  const std::string key = fmt::format("{}:{}", value.name, axis);
-  if (const auto place = bound_.find(key); place != bound_.end()) return place->second;
-  if (options_.batch && axis == 0) return *options_.batch;
-  if (!dim.symbol.empty()) {
-    return bad_input("input '{}': dimension '{}' has no size; give one with --dim {}=SIZE",
-                     value.name, dim.symbol, dim.symbol);
+  if (const auto place = bound_.find(fmt::format("{}:{}", value.name, axis)); place != bound_.end())
+    return place->second;
+  return axis == 0 ? options_.batch : std::nullopt;
+}
+
+// All that an input leaves open, with the options that say it.
+tl::unexpected<Error> Importer::without_size(const ValueFile& value) const {
+  std::vector<std::string> names, options;
+  for (std::size_t axis = 0; axis < value.dims.size(); ++axis) {
+    if (size_of(value, axis)) continue;
+    const std::string_view symbol = value.dims[axis].symbol;
+    names.push_back(symbol.empty() ? std::to_string(axis) : fmt::format("'{}'", symbol));
+    options.push_back(says_batch(symbol)      ? "--batch N"
+                      : says_sequence(symbol) ? "--seq N"
+                      : symbol.empty()        ? fmt::format("--dim {}:{}=SIZE", value.name, axis)
+                                              : fmt::format("--dim {}=SIZE", symbol));
   }
-  return bad_input("input '{}': dimension {} has no size; give one with --dim {}=SIZE", value.name,
-                   axis, key);
+  return bad_input("input '{}': dimension{} {} {} no size; give {} with {}", value.name,
+                   names.size() == 1 ? "" : "s", fmt::join(names, " and "),
+                   names.size() == 1 ? "has" : "have", names.size() == 1 ? "one" : "them",
+                   fmt::join(options, " "));
 }
 
 namespace {

@@ -176,6 +176,8 @@ class Importer {
   Status add_inputs(Scope& scope);
   Result<ir::TensorType> input_type(const ValueFile& value);
   Result<std::int64_t> bind(const ValueFile& value, std::size_t axis, const ir::Shape* given);
+  std::optional<std::int64_t> size_of(const ValueFile& value, std::size_t axis) const;
+  tl::unexpected<Error> without_size(const ValueFile& value) const;
   Status convert_node(const NodeFile& node, Scope& scope);
   Status call_function(const FunctionFile& function, const NodeFile& node, Scope& scope);
   const FunctionFile* find_function(const NodeFile& node) const;
