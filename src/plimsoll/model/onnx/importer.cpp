@@ -1,13 +1,10 @@
 #include "plimsoll/model/onnx/importer.h"
 
 #include <algorithm>
-#include <set>
-
-#include <fmt/ranges.h>
 
 #include "plimsoll/base/log.h"
 #include "plimsoll/model/onnx/fold_batch_norm.h"
-#include "plimsoll/model/onnx/format/tensor_content.h"
+#include "plimsoll/model/onnx/without_layer.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/rewrite/recover.h"
 
@@ -15,10 +12,6 @@ namespace plimsoll::model::onnx {
 namespace {
 
 constexpr std::int64_t kNewestOpset = 28;
-// Float initialisers up to this size may be folded when nothing is to be trained.
-constexpr std::int64_t kSmallTable = 4096;
-// Integer initialisers up to this size lie in the graph as constants, larger ones stay in the file.
-constexpr std::int64_t kSmallConstant = 1 << 16;
 
 std::string_view plain_domain(std::string_view domain) {
   return domain == "ai.onnx" ? "" : domain;
@@ -48,40 +41,6 @@ std::string layer_of(std::string_view name) {
   std::replace(out.begin(), out.end(), '/', '.');
   return out;
 }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
-
-bool says_batch(std::string_view symbol) {
-  const std::string name = lower(symbol);
-  return name.find("batch") != std::string::npos || name == "n" || name == "b" || name == "bs";
-}
-
-bool says_sequence(std::string_view symbol) {
-  const std::string name = lower(symbol);
-  return name.find("past") == std::string::npos && name.find("batch") == std::string::npos &&
-         (name.find("seq") != std::string::npos || name.find("length") != std::string::npos ||
-          name == "s" || name == "t" || name == "time");
-}
-
-// Sources are named as in the file, whatever layer is being built.
-class WithoutLayer {
- public:
-  explicit WithoutLayer(ops::Builder& builder) : builder_(builder), layer_(builder.layer()) {
-    builder_.set_layer("");
-  }
-  ~WithoutLayer() { builder_.set_layer(std::move(layer_)); }
-  WithoutLayer(const WithoutLayer&) = delete;
-  WithoutLayer& operator=(const WithoutLayer&) = delete;
-
- private:
-  ops::Builder& builder_;
-  std::string layer_;
-};
 
 }  // namespace
 
@@ -147,290 +106,6 @@ ops::Var Importer::random_counter() {
 ops::Var Importer::filled_weight(std::string_view name, const ir::TensorType& type, double value) {
   const WithoutLayer outside(builder_);
   return builder_.weight(unique(name), type, {ir::Init::Kind::kConstant, value, 0});
-}
-
-bool Importer::is_buffer(const Tensor& tensor) const {
-  return keeps_weights() && tensor.file != nullptr && buffers_.contains(tensor.file);
-}
-
-bool Importer::is_weight(const Tensor& tensor) const {
-  const std::int64_t elements = tensor.type.shape.elements();
-  // Small ones are constants, and may be folded.
-  if (is_buffer(tensor)) return elements > kSmallTable;
-  if (!ir::is_float(tensor.type.dtype)) return elements > kSmallConstant;
-  return tensor.type.shape.rank() > 0 && (keeps_weights() || elements > 1) &&
-         !looks_like_mask(tensor);
-}
-
-// Exporters fold attention masks into float tables of zeros and numbers no weight has.
-bool Importer::looks_like_mask(const Tensor& tensor) const {
-  constexpr std::int64_t kSamples = 4096;
-  if (tensor.file == nullptr || tensor.type.shape.rank() < 2 ||
-      tensor.type.shape.elements() > kMostFolded / 4)
-    return false;
-  const auto content = content_of(*tensor.file, folder_);
-  if (!content) return false;
-  const std::int64_t count = std::min(kSamples, tensor.type.shape.elements());
-  const ir::TensorType part{tensor.type.dtype, {count}, {}};
-  const auto sample = ops::Array::from_bytes(
-      part, content->bytes.first(static_cast<std::size_t>(ir::bytes_of(part).value)));
-  if (!sample) return false;
-  const double hidden = tensor.type.dtype == ir::DType::kF16 ? -6e4 : -1e30;
-  bool any = false;
-  for (const double value : sample->reals) {
-    if (value != 0 && value > hidden) return false;
-    any = any || value <= hidden;
-  }
-  return any;
-}
-
-Result<ops::Var> Importer::add_from_file(const Tensor& tensor, ir::ValueKind kind,
-                                         std::string_view called) {
-  const WithoutLayer outside(builder_);
-  PLIMSOLL_TRY(TensorContent content, content_of(*tensor.file, folder_));
-  const std::string name = unique(called);
-  if (content.is_owned) {
-    weights_.add_owned(name, content.type, std::move(content.owned));
-  } else {
-    weights_.add(name, content.type, content.bytes);
-  }
-  return builder_.source(name, kind, tensor.type, {ir::Init::Kind::kFile, 0, 0});
-}
-
-// One weight for all places, or one for each.
-Result<ops::Var> Importer::place_weight(const Tensor& tensor) {
-  Standing& standing = standing_[tensor.file];
-  const bool trained = ir::is_float(tensor.type.dtype) && !is_buffer(tensor);
-  const bool here = standing.weight && standing.weight_at == place_;
-  if (!here) ++standing.places;
-  if (!standing.weight || (options_.untie && trained && !here)) {
-    const auto kind = is_buffer(tensor) ? ir::ValueKind::kState : ir::ValueKind::kWeight;
-    PLIMSOLL_TRY(standing.weight,
-                 add_from_file(tensor, kind, options_.untie ? tensor.name : tensor.file->name));
-  }
-  standing.trained = trained;
-  standing.weight_at = place_;
-  return standing.weight;
-}
-
-Result<ops::Var> Importer::place_state(const Tensor& tensor) {
-  Standing& standing = standing_[tensor.file];
-  if (!standing.state || standing.state_at != place_) {
-    PLIMSOLL_TRY(standing.state, add_from_file(tensor, ir::ValueKind::kState, tensor.name));
-    standing.state_at = place_;
-  }
-  return standing.state;
-}
-
-TensorId Importer::renamed(TensorId id, std::string_view name) {
-  const Tensor& tensor = tensors_[id.index()];
-  if (!keeps_weights() || tensor.file == nullptr || tensor.var || name.empty()) return id;
-  return add(
-      {.name = std::string(name), .type = tensor.type, .known = tensor.known, .file = tensor.file});
-}
-
-Result<ops::Var> Importer::in_graph(TensorId id) {
-  Tensor& tensor = tensors_[id.index()];
-  if (tensor.var) return tensor.var;
-  if (tensor.items != nullptr)
-    return bad_input("'{}' is a sequence, which only operators on sequences can read", tensor.name);
-  if (tensor.file != nullptr && is_weight(tensor)) {
-    if (keeps_weights()) return place_weight(tensor);
-    PLIMSOLL_TRY(tensor.var, add_from_file(tensor, ir::ValueKind::kWeight, tensor.name));
-    return tensor.var;
-  }
-  const WithoutLayer outside(builder_);
-  PLIMSOLL_TRY(const ops::Array* array, known(id));
-  if (array == nullptr) return bad_input("constant '{}' is too large", tensor.name);
-  tensor.var = builder_.constant(unique(tensor.name), *array);
-  return tensor.var;
-}
-
-ops::Var Importer::as_state(TensorId id) {
-  Tensor& tensor = tensors_[id.index()];
-  if (tensor.file == nullptr) return {};
-  if (keeps_weights()) return place_state(tensor).value_or(ops::Var());
-  if (!tensor.var) {
-    tensor.var = add_from_file(tensor, ir::ValueKind::kState, tensor.name).value_or(ops::Var());
-  }
-  if (!tensor.var) return {};
-  return builder_.graph().value(tensor.var.id()).kind == ir::ValueKind::kState ? tensor.var
-                                                                               : ops::Var();
-}
-
-Result<const ops::Array*> Importer::known(TensorId id) {
-  Tensor& tensor = tensors_[id.index()];
-  if (tensor.known != nullptr) return tensor.known.get();
-  if (tensor.file == nullptr) return nullptr;
-  const std::int64_t elements = tensor.type.shape.elements();
-  if (elements > kMostFolded || folded_ + elements > kMostFolded) return nullptr;
-  PLIMSOLL_TRY(ops::Array array, array_of(*tensor.file, folder_));
-  folded_ += elements;
-  tensor.known = std::make_shared<const ops::Array>(std::move(array));
-  return tensor.known.get();
-}
-
-bool Importer::foldable(TensorId id) const {
-  const Tensor& tensor = tensors_[id.index()];
-  if (folded_ > kMostFolded) return false;
-  if (tensor.file == nullptr) return tensor.known != nullptr;
-  const std::int64_t elements = tensor.type.shape.elements();
-  if (!ir::is_float(tensor.type.dtype)) {
-    return elements <= (ir::bits(tensor.type.dtype) >= 32 || tensor.type.dtype == ir::DType::kBool
-                            ? kMostFolded / 4
-                            : kSmallTable);
-  }
-  if (keeps_weights() && !(is_buffer(tensor) && elements <= kSmallTable))
-    return tensor.type.shape.rank() == 0 || looks_like_mask(tensor);
-  return elements <= kSmallTable;
-}
-
-Status Importer::add_initializers(const GraphFile& graph, Scope& scope) {
-  if (graph.has_sparse_initializer) return bad_input("sparse initialisers are not supported");
-  for (const TensorFile& file : graph.initializers) {
-    auto type = type_of(file);
-    if (!type) return forward(type, fmt::format("initialiser '{}'", file.name));
-    scope.names.insert_or_assign(
-        file.name, add({.name = std::string(file.name), .type = *type, .file = &file}));
-  }
-  return {};
-}
-
-Result<std::int64_t> Importer::bind(const ValueFile& value, std::size_t axis,
-                                    const ir::Shape* given) {
-  const DimFile& dim = value.dims[axis];
-  // Some exporters write -1 for what is open.
-  if (dim.has_value && dim.value < -1)
-    return bad_input("input '{}': dimension {} is {}", value.name, axis, dim.value);
-  if (given != nullptr) {
-    const std::int64_t size = (*given)[static_cast<int>(axis)];
-    if (options_.shapes_of_datasets && axis == 0) {
-      const std::int64_t batch =
-          dim.has_value && dim.value >= 0 ? dim.value : options_.batch.value_or(size);
-      // Examples of a data set: the model takes some of them at once.
-      if (batch > 0 && batch < size) return batch;
-    }
-    if (dim.has_value && dim.value >= 0 && dim.value != size) {
-      return bad_input("input '{}': dimension {} is {}, given as {}", value.name, axis, dim.value,
-                       size);
-    }
-    if (!dim.symbol.empty()) {
-      const auto [place, fresh] = bound_.emplace(std::string(dim.symbol), size);
-      if (!fresh && place->second != size) {
-        return bad_input("input '{}': dimension '{}' is {}, given as {}", value.name, dim.symbol,
-                         place->second, size);
-      }
-    }
-    return size;
-  }
-  if (dim.has_value && dim.value >= 0) return dim.value;
-  if (!dim.symbol.empty()) {
-    if (const auto place = bound_.find(dim.symbol); place != bound_.end()) return place->second;
-    if (options_.batch && says_batch(dim.symbol)) return *options_.batch;
-    if (options_.seq && says_sequence(dim.symbol)) return *options_.seq;
-  }
-  const std::string key = fmt::format("{}:{}", value.name, axis);
-  if (const auto place = bound_.find(key); place != bound_.end()) return place->second;
-  if (options_.batch && axis == 0) return *options_.batch;
-  if (!dim.symbol.empty()) {
-    return bad_input("input '{}': dimension '{}' has no size; give one with --dim {}=SIZE",
-                     value.name, dim.symbol, dim.symbol);
-  }
-  return bad_input("input '{}': dimension {} has no size; give one with --dim {}=SIZE", value.name,
-                   axis, key);
-}
-
-namespace {
-
-// A size that was asked for and that no input has would be ignored: another model would be
-// planned than the one that was meant.
-Status check_sizes(const ImportOptions& options, const GraphFile& file, const ir::Graph& graph) {
-  std::string first = "there is no input";
-  bool has_batch = false;
-  bool has_seq = false;
-  for (const ir::Value& value : graph.values) {
-    if (value.kind != ir::ValueKind::kInput) continue;
-    const ir::Shape& shape = value.type.shape;
-    if (first.starts_with("there"))
-      first = fmt::format("input '{}' is {}", value.name, ir::to_string(value.type));
-    has_batch = has_batch || (shape.rank() > 0 && shape[0] == options.batch);
-    has_seq = has_seq || std::find(shape.begin(), shape.end(), options.seq) != shape.end();
-  }
-  std::set<std::string> open;
-  for (const ValueFile& value : file.inputs) {
-    for (std::size_t axis = 0; axis < value.dims.size(); ++axis) {
-      const DimFile& dim = value.dims[axis];
-      if (dim.has_value && dim.value >= 0) continue;
-      open.insert(fmt::format("{}:{}", value.name, axis));
-      if (!dim.symbol.empty()) open.emplace(dim.symbol);
-      has_batch = has_batch || says_batch(dim.symbol);
-      has_seq = has_seq || says_sequence(dim.symbol);
-    }
-  }
-  constexpr const char* kWhy =
-      "sizes that the exporter did not leave open (dynamic_axes, dynamic_shapes) are fixed";
-  if (options.batch && !has_batch)
-    return fail(ErrorCode::kUsage, "no input takes a batch of {}: {}; {}", *options.batch, first,
-                kWhy);
-  if (options.seq && !has_seq)
-    return fail(ErrorCode::kUsage, "no input takes a length of {}: {}; {}", *options.seq, first,
-                kWhy);
-  for (const auto& [name, size] : options.dims) {
-    if (open.contains(name)) continue;
-    return fail(ErrorCode::kUsage, "--dim {}={}: no dimension of an input is called so; {}", name,
-                size,
-                open.empty() ? fmt::format("{}; {}", first, kWhy)
-                             : fmt::format("there are {}", fmt::join(open, ", ")));
-  }
-  return {};
-}
-
-}  // namespace
-
-Result<ir::TensorType> Importer::input_type(const ValueFile& value) {
-  if (!value.is_tensor)
-    return bad_input("input '{}' is no tensor: sequences and maps are not supported", value.name);
-  auto dtype = dtype_of(value.element);
-  if (!dtype) return forward(dtype, fmt::format("input '{}'", value.name));
-  const auto given = options_.shapes.find(std::string(value.name));
-  const ir::Shape* shape = given == options_.shapes.end() ? nullptr : &given->second;
-  if (!value.has_shape) {
-    if (shape == nullptr) return bad_input("input '{}' has no shape in the file", value.name);
-    return ir::TensorType{*dtype, *shape, {}};
-  }
-  if (shape != nullptr && shape->rank() != static_cast<int>(value.dims.size())) {
-    return bad_input("input '{}': has {} dimensions, given with {}", value.name, value.dims.size(),
-                     shape->rank());
-  }
-  ir::Ints dims;
-  for (std::size_t axis = 0; axis < value.dims.size(); ++axis) {
-    PLIMSOLL_TRY(const std::int64_t size, bind(value, axis, shape));
-    dims.push_back(size);
-  }
-  auto made = ir::Shape::make(dims);
-  if (!made) return forward(made, fmt::format("input '{}'", value.name));
-  const ir::TensorType type{*dtype, *made, {}};
-  if (!ir::checked_bytes(type))
-    return bad_input("input '{}': {} is too large", value.name, ir::to_string(type));
-  return type;
-}
-
-Status Importer::add_inputs(Scope& scope) {
-  for (const ValueFile& value : file_.graph.inputs) {
-    if (scope.names.contains(value.name)) continue;  // an initialiser is its default
-    if (value.name.empty()) return bad_input("an input has no name");
-    const std::string name(value.name);
-    if (const auto given = options_.values.find(name); given != options_.values.end()) {
-      scope.names.emplace(value.name,
-                          add_known(name, std::make_shared<const ops::Array>(given->second)));
-      continue;
-    }
-    PLIMSOLL_TRY(const ir::TensorType type, input_type(value));
-    if (!used_names_.insert(name).second) return bad_input("two inputs are called '{}'", name);
-    scope.names.emplace(value.name,
-                        add({.name = name, .type = type, .var = builder_.input(name, type)}));
-  }
-  return check_sizes(options_, file_.graph, builder_.graph());
 }
 
 const FunctionFile* Importer::find_function(const NodeFile& node) const {
@@ -553,21 +228,6 @@ void Importer::build_updates() {
     }
   }
   builder_.set_phase(ir::Phase::kForward);
-}
-
-TrainedInitialisers Importer::trained_initialisers() const {
-  TrainedInitialisers out;
-  for (const auto& [file, standing] : standing_) {
-    if (!standing.trained) continue;
-    ++out.weights;
-    out.places += standing.places;
-    out.shared += standing.places > 1;
-    if (standing.places <= out.most_places) continue;
-    out.most_places = standing.places;
-    out.most_shared = file->name;
-  }
-  for (const auto& [file, why] : buffers_) ++out.not_trained[std::string(why)];
-  return out;
 }
 
 Status Importer::limit(std::size_t found, std::int64_t most) {
