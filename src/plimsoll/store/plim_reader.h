@@ -1,9 +1,9 @@
 // The tensors of a .plim file (plim_file.h), read whole, in pieces, or as they are stored.
 //
-// part_of() has all stored chunks of a tensor read at once, to the end of the memory for its values:
-// none is larger than what it decodes to, so finish(), which decodes from the front, overtakes none
-// of them but the one in work, which is copied aside. Chunks that are as they should be need no more
-// than their checksums, each when it is there: finish_piece().
+// part_of() has all stored chunks of a tensor read at once, to the end of the memory for its
+// values: none is larger than what it decodes to, so finish(), which decodes from the front,
+// overtakes none of them but the one in work, which is copied aside. Chunks that are as they should
+// be need no more than their checksums, each when it is there: finish_piece().
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// What a format of weight files does: the tensors that it has, and their values. One reader for each
-// format (open_weights.h); files are opened, and read in the way that suits them, by WeightsFile
-// (weights_file.h).
+// What a format of weight files does: the tensors that it has, and their values. One reader for
+// each format (open_weights.h); files are opened, and read in the way that suits them, by
+// WeightsFile (weights_file.h).
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // The operators new and delete of a program that measures, over its own malloc and free.
 //
-// The C++ runtime's call malloc anyway. But an allocator that was preloaded brings operators that go
-// straight to its blocks, past allocation_calls.cpp, and what C++ takes would not be counted. All of
-// them stand here: one left out would be the preloaded allocator's.
+// The C++ runtime's call malloc anyway. But an allocator that was preloaded brings operators that
+// go straight to its blocks, past allocation_calls.cpp, and what C++ takes would not be counted.
+// All of them stand here: one left out would be the preloaded allocator's.
 #ifndef PLIMSOLL_SANITIZED
 
 #include <malloc.h>
