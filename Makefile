@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-programs test-all wheel wheel-libraries test-fresh test-separate fuzz bench-torch bench-ort bench-exports bench-neighbour bench-pack bench-fit bench-plan bench-malloc figures install clean format
+.PHONY: help deps configure build run test test-programs test-all wheel wheel-libraries test-preloaded test-fresh test-separate fuzz bench-torch bench-ort bench-exports bench-neighbour bench-pack bench-fit bench-plan bench-malloc figures install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -30,6 +30,10 @@ test: configure  ## build and run the tests
 test-programs: configure ## the programs as people use them: every command of the documents, ranks, installed packages
 	@cmake --build $(BUILD) -j $(JOBS) --target unit_tests
 	@ctest --test-dir $(BUILD) -L program --output-on-failure -j $(JOBS)
+
+test-preloaded: configure ## `make test` with our own allocator in place of the C library's
+	@cmake --build $(BUILD) -j $(JOBS) --target unit_tests plimsoll_malloc
+	@LD_PRELOAD=$(CURDIR)/$(BUILD)/libplimsoll_malloc.so ctest --test-dir $(BUILD) -L unit --output-on-failure -j $(JOBS)
 
 # A slow test whose tool is missing fails: so all of them are installed first.
 test-all: build  ## the slow tests too, with the packages they need

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fuzzes every parser: each fuzz target for some minutes, from seeds that the program itself and the tests' files give.
 
-  python3 tools/fuzz.py [--fuzzers build/fuzz/bin] [--plimsoll build/release/plimsoll] [--seconds 600] [--jobs N] [--only NAME,...]
-      [--work DIR] [--seeds-only] [--json]
+  python3 tools/fuzz.py [--fuzzers build/fuzz/bin] [--plimsoll build/release/plimsoll] [--seconds 600] [--runs N] [--jobs N]
+      [--only NAME,...] [--work DIR] [--seeds-only] [--json]
 
 Needs the fuzz preset built (`make fuzz` does it). What a target finds stays in DIR/NAME/found with the command that repeats it; the
 corpus it grew stays in DIR/NAME/corpus, so that the next run goes on from there. The exit status is 1 where a target found something,
@@ -28,6 +28,10 @@ DAG = {"nodes": [{"name": "a", "bytes": 8, "seconds": 1}, {"name": "b", "inputs"
                  {"name": "c", "inputs": ["a", "b"], "bytes": 2, "seconds": 1, "keep": True}], "order": ["a", "b", "c"]}
 
 FORMS = ["fp16", "bf16", "fp8", "int8", "q8_0", "q4_0", "q4_k", "nf4", "coo", "csr", "bitmask", "2:4", "bf16-lossless", "archive", "ternary"]
+
+# Inputs of some targets are kept short: what is parsed stands at the beginning, and ten times as many are tried in the same time.
+LONGEST = {"safetensors_fuzz": 1024}
+VERDICTS = ROOT / "src/plimsoll/store/testdata/safetensors_verdicts.txt"  # a hostile file a line: what is wrong, verdict, bytes
 
 # For each target: files of the tests, and commands of the program whose output file ({}) is a seed.
 FILES = {
@@ -62,6 +66,9 @@ def make_seeds(name, program, folder):
             data = gzip.decompress(data) if path.endswith(".gz") else data
             if len(data) <= 1 << 20:
                 (folder / path.strip("/").replace("/", "_")).write_bytes(data)
+    if name == "safetensors_fuzz":
+        for number, line in enumerate(VERDICTS.read_text().splitlines()):
+            (folder / f"hostile{number}").write_bytes(bytes.fromhex(line.split("\t")[2]))
     dag = folder.parent / "dag.json"
     dag.write_text(json.dumps(DAG))
     if name == "dag_file_fuzz":
@@ -83,7 +90,9 @@ def fuzz(options, name):
     found.mkdir(parents=True, exist_ok=True)
     corpus.mkdir(exist_ok=True)
     begin = time.monotonic()
-    command = [str(options.fuzzers / name), f"-max_total_time={options.seconds}", "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1",
+    until = f"-runs={options.runs}" if options.runs else f"-max_total_time={options.seconds}"
+    longest = [f"-max_len={LONGEST[name]}"] if name in LONGEST else []
+    command = [str(options.fuzzers / name), until, *longest, "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1",
                f"-artifact_prefix={found}/", str(corpus), str(work / "seeds")]
     out = subprocess.run(command, capture_output=True, text=True, errors="replace")
     (work / "log").write_text(out.stderr)
@@ -98,6 +107,7 @@ def main():
     parser.add_argument("--fuzzers", type=pathlib.Path, default=ROOT / "build/fuzz/bin")
     parser.add_argument("--plimsoll", default=str(ROOT / "build/release/plimsoll"))
     parser.add_argument("--seconds", type=int, default=600, help="for each target")
+    parser.add_argument("--runs", type=int, help="inputs for each target, however long they take")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at once")
     parser.add_argument("--only", default="", help="these targets, instead of all")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/fuzz/work")

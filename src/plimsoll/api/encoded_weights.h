@@ -3,17 +3,22 @@
 //
 //   none   no weight: all are decoded when the run begins
 //   all    every one that the file has encoded
-//   auto   without a budget none; with one, as few as make everything fit, those first that save
-//          most: what is encoded is decoded again in every step, or multiplied more slowly
+//   auto   without a budget none; with one, those that make everything fit at the least time: what
+//          is encoded is decoded again in every step, or multiplied at another speed
 //
 // With a budget that the forms of the file do not meet, weights that it has plain are encoded when
-// they are loaded. What may be done stands on a ladder, of which the first rungs that fit are
-// taken:
+// they are loaded. What may be done stands on a ladder, and no rung is stood on before all above it
+// were not enough, so nothing is lost that need not be:
 //
-//   as the file has it                  each weight, those first that save most
-//   16 bits, of a weight that has them  likewise: the model computes in fp32
-//   the smallest form that loses nothing: bf16-lossless, or a sparse one
+//   as the file has it
+//   what loses nothing: 16 bits of a weight that has them (the model computes in fp32),
+//     bf16-lossless, the sparse forms
 //   the forms of --lossy, one after the other
+//
+// Within a rung time decides: a weight has forms with bytes and predicted seconds of all that reads
+// it, and the cheapest saved bytes are taken first (store/form_choice.h) until everything fits. Of
+// what loses nothing, that is also done which the prediction has as faster; and what in the end was
+// not needed is taken back.
 //
 // Then the graph reads them through rewrite/keep_encoded.h, and the plan sees their true bytes and
 // places what is decoded like any other result.
@@ -53,6 +58,8 @@ struct EncodedWeightsRequest {
   bool writes_freely = false;     // somebody writes to, or watches, what lies in the arena
   // The arena of a graph when nothing else is given up.
   std::function<Result<Bytes>(const ir::Graph&)> arena_of;
+  // What reads each weight of a graph takes in a step, predicted; decoding it included.
+  std::function<Result<std::map<std::string, double>>(const ir::Graph&)> seconds_of;
 };
 
 struct EncodedWeightsChoice {

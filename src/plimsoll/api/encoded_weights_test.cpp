@@ -6,10 +6,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "plimsoll/api/largest_batch.h"
+#include "plimsoll/api/load_model.h"
 #include "plimsoll/api/plan_report.h"
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/api/weights.h"
@@ -352,6 +355,95 @@ TEST_F(EncodedWeights, SixteenBitsOfAPlainFileStaySixteenUnasked) {
     for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 2e-5 * largest);
   }
   EXPECT_GT(lossless, 0) << "sixteen bits are not enough for the smaller budget";
+}
+
+// What is chosen for weights with nine zeros in ten, where a value of each form costs so much.
+class FormsOfSparseWeights : public EncodedWeights {
+ protected:
+  using Prices = std::map<std::string, double>;
+
+  void SetUp() override {
+    write_weights("raw");
+    WeightsRequest sparse;
+    sparse.file = at("plain.npz");
+    sparse.prune = 0.9;
+    sparse.output = at("sparse.plim");
+    ASSERT_TRUE(weights_of_file(sparse));
+    auto model = load_forward(request(16).model);
+    ASSERT_TRUE(model);
+    graph_ = std::move(model->graph);
+  }
+  static Bytes weight_bytes(const ir::Graph& graph) {
+    Bytes out;
+    for (const ir::Value& value : graph.values)
+      if (value.kind == ir::ValueKind::kWeight) out += ir::bytes_of(value.type);
+    return out;
+  }
+  static std::map<std::string, double> seconds_of(const ir::Graph& graph, const Prices& prices) {
+    std::map<std::string, double> out;
+    for (const ir::Value& value : graph.values)
+      if (value.kind == ir::ValueKind::kWeight)
+        out[value.name] = prices.at("plain") * static_cast<double>(value.type.shape.elements());
+    for (const auto& weight : encoded_weight_totals(graph).all)
+      out[weight.name] = prices.at(weight.form) * static_cast<double>(weight.decoded.value) / 4;
+    return out;
+  }
+  EncodedWeightTotals chosen(Bytes arena, const Prices& prices) {
+    EncodedWeightsRequest how;
+    how.file = at("sparse.plim");
+    how.arena_of = [](const ir::Graph& graph) -> Result<Bytes> { return weight_bytes(graph); };
+    how.seconds_of = [&](const ir::Graph& graph) -> Result<std::map<std::string, double>> {
+      return seconds_of(graph, prices);
+    };
+    // What loading takes is set aside, and is more where weights are encoded on the way.
+    how.budget = "1";
+    const auto loading = choose_encoded_weights(graph_, how);
+    EXPECT_TRUE(loading);
+    how.budget = std::to_string((arena + loading->loading).value);
+    const auto choice = choose_encoded_weights(graph_, how);
+    EXPECT_TRUE(choice) << choice.error().message;
+    EXPECT_LE(weight_bytes(choice->graph), arena);
+    return encoded_weight_totals(choice->graph);
+  }
+
+  ir::Graph graph_;
+};
+
+TEST_F(FormsOfSparseWeights, AreTheFastestThatFit) {
+  const Bytes half(weight_bytes(graph_).value / 2);
+  for (const char* fast : {"csr", "coo", "bitmask"}) {
+    Prices prices = {{"plain", 1}, {"csr", 9}, {"coo", 9}, {"bitmask", 9}};
+    prices[fast] = 2;
+    const EncodedWeightTotals totals = chosen(half, prices);
+    EXPECT_EQ(totals.by_form.size(), 1u) << fast;
+    EXPECT_GT(totals.by_form.count(fast), 0u);
+    EXPECT_LT(totals.tensors, 10) << "no more than it needs";
+  }
+}
+
+TEST_F(FormsOfSparseWeights, AreSmallerWhereTheFastestDoNotFit) {
+  const auto all = [&](const std::string& form) {
+    Prices prices = {{"plain", 1}, {"csr", 9}, {"coo", 9}, {"bitmask", 9}};
+    prices[form] = 0.5;  // faster than plain: all of them
+    const EncodedWeightTotals totals = chosen(Bytes(weight_bytes(graph_).value * 9 / 10), prices);
+    EXPECT_EQ(totals.by_form.at(form), totals.tensors);
+    EXPECT_EQ(totals.tensors, 10);
+    return totals.encoded;
+  };
+  const Bytes coo = all("coo");
+  const Bytes csr = all("csr");
+  ASSERT_LT(csr, coo);
+  // All as coo do not fit by half of what csr would save: some are csr, at twice the time.
+  const Bytes vectors =
+      weight_bytes(graph_) - chosen(Bytes(weight_bytes(graph_).value * 9 / 10),
+                                    {{"plain", 1}, {"csr", 0.5}, {"coo", 0.5}, {"bitmask", 0.5}})
+                                 .decoded;
+  const EncodedWeightTotals mixed =
+      chosen(vectors + csr + Bytes((coo - csr).value / 2),
+             {{"plain", 1}, {"csr", 1}, {"coo", 0.5}, {"bitmask", 9}});
+  EXPECT_GT(mixed.by_form.count("coo"), 0u);
+  EXPECT_GT(mixed.by_form.count("csr"), 0u);
+  EXPECT_EQ(mixed.by_form.count("bitmask"), 0u);
 }
 
 // Adapters on a frozen model: its weights stay encoded, and what is trained learns the same.

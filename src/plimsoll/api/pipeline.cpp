@@ -1,8 +1,10 @@
 #include "plimsoll/api/pipeline.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "plimsoll/api/encoded_weights.h"
@@ -196,6 +198,13 @@ void sign(const Pipeline& p, PlannedGraph& planned) {
   name_engines(p.kernels, planned.plan);
 }
 
+// Weights are chosen before there is a graph whose operators could be timed.
+Result<schedule::DeviceProfile> profile_before_measuring(const Pipeline& p) {
+  if (p.device == "cpu" || p.device == kMeasured)
+    return profile_of_cpu(p.measure ? p.request : ModelRequest{});
+  return profile_named(p);
+}
+
 // The graph with weights that stay encoded, and what laying pages of their file wants. `whole`
 // makes of the graph what will be planned; a training does it before it is differentiated.
 Status keep_weights_encoded(Pipeline& p, std::set<std::string> frozen,
@@ -215,6 +224,14 @@ Status keep_weights_encoded(Pipeline& p, std::set<std::string> frozen,
   request.arena_of = [&](const ir::Graph& graph) -> Result<Bytes> {
     PLIMSOLL_TRY(const ir::Graph all, whole(graph));
     return quick_arena(all, *p.backend, p.planning);
+  };
+  std::optional<schedule::DeviceProfile> profile;
+  request.seconds_of = [&](const ir::Graph& graph) -> Result<std::map<std::string, double>> {
+    if (!profile) {
+      PLIMSOLL_TRY(profile, profile_before_measuring(p));
+    }
+    PLIMSOLL_TRY(const ir::Graph all, whole(graph));
+    return profile::seconds_by_weight(all, *profile);
   };
   PLIMSOLL_TRY(EncodedWeightsChoice choice,
                choose_encoded_weights(std::move(p.model.graph), request));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "plimsoll/ops/collective/collective.h"
 #include "plimsoll/ops/collective/shard.h"
@@ -47,6 +48,25 @@ schedule::CostParts node_cost_parts(const schedule::DeviceProfile& profile, cons
   return schedule::cost_parts(profile, ops::signature(graph, node),
                               ir::name(graph.value(typed).type.dtype), cost.operations,
                               cost.bytes());
+}
+
+std::map<std::string, double> seconds_by_weight(const ir::Graph& graph,
+                                                const schedule::DeviceProfile& profile) {
+  std::map<ValueId, std::string> weights;
+  for (std::size_t v = 0; v < graph.values.size(); ++v)
+    if (graph.values[v].kind == ir::ValueKind::kWeight) weights[ValueId(v)] = graph.values[v].name;
+  std::map<std::string, double> out;
+  for (const ir::Node& node : graph.nodes) {
+    std::set<std::string> read;
+    for (const ValueId input : node.inputs)
+      if (const auto weight = weights.find(input); weight != weights.end())
+        read.insert(weight->second);
+    if (read.empty()) continue;
+    const double seconds = node_cost(profile, graph, node).seconds;
+    for (const std::string& weight : read) out[weight] += seconds;
+    if (node.op == "decode_weight") weights[node.outputs[0]] = *read.begin();
+  }
+  return out;
 }
 
 std::vector<OperatorCost> operator_costs(const ir::Graph& graph,

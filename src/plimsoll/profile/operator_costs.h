@@ -17,8 +17,13 @@ schedule::Cost node_cost(const schedule::DeviceProfile& profile, const ir::Graph
 schedule::CostParts node_cost_parts(const schedule::DeviceProfile& profile, const ir::Graph& graph,
                                     const ir::Node& node);
 
-// By operator, as schedule::cost_class tells them apart: how many nodes a graph has of it, what they take together, and how many of them were
-// measured.
+// By the names of weights: what reads each of them takes together, and what decodes it; where one
+// is decoded first, also what reads it decoded.
+std::map<std::string, double> seconds_by_weight(const ir::Graph& graph,
+                                                const schedule::DeviceProfile& profile);
+
+// By operator, as schedule::cost_class tells them apart: how many nodes a graph has of it, what
+// they take together, and how many of them were measured.
 struct OperatorCost {
   std::string op;
   std::int64_t nodes = 0;

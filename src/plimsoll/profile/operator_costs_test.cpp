@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "plimsoll/codec/weights/form_work.h"
 #include "plimsoll/ops/functions.h"
 #include "plimsoll/ops/kernel_facts.h"
+#include "plimsoll/ops/products/encoded_weight.h"
 
 namespace plimsoll::profile {
 namespace {
@@ -45,6 +47,28 @@ TEST(Efficiencies, LeaveOutWhatWasNotMeasuredOrTookNoTime) {
   EXPECT_TRUE(efficiencies(graph, profile).empty());
   profile.measured[ops::signature(graph, graph.nodes.front())] = 1e-4;  // below a launch
   EXPECT_TRUE(efficiencies(graph, profile).empty());
+}
+
+TEST(SecondsByWeight, AreThoseOfAllThatReadIt) {
+  const auto of = [](bool encoded) {
+    Builder b("two layers");
+    const Var x = b.input("x", {ir::DType::kF32, {1, 256}});
+    const Var w =
+        encoded ? ops::decode_weight(b.weight("w", {ir::DType::kU8, {256 * 256 + 64}}, {}),
+                                     ops::encoded_attributes({256, 256}, ir::DType::kF32, "int8"))
+                : b.weight("w", {ir::DType::kF32, {256, 256}}, {});
+    const Var bias = b.weight("bias", {ir::DType::kF32, {256}}, {});
+    const auto graph = b.finish({linear(linear(x, w, bias), w)});
+    EXPECT_TRUE(graph) << graph.error().message;
+    return *graph;
+  };
+  const schedule::DeviceProfile profile = simple_profile();
+  const auto plain = seconds_by_weight(of(false), profile);
+  EXPECT_NEAR(plain.at("w"), 2 * (1e-3 + 256 * 256 * 4 / 1e9), 1e-5) << "two products";
+  EXPECT_NEAR(plain.at("bias"), plain.at("w") / 2, 1e-5);
+  const auto decoded = seconds_by_weight(of(true), profile);
+  const double decoding = 256 * 256 * codec::work_of_form("int8").decode / 1e9;
+  EXPECT_NEAR(decoded.at("w") - plain.at("w"), 1e-3 + decoding, 1e-5);
 }
 
 }  // namespace

@@ -332,10 +332,9 @@ Result<std::map<std::string, std::vector<EncodedForm>>> ModelWeights::possible_f
     const ir::Graph& graph, const std::function<bool(const ir::Value&)>& wanted,
     const std::vector<std::string>& lossy) const {
   std::map<std::string, std::vector<EncodedForm>> out;
-  std::vector<store::Form> lossless;
+  std::vector<store::Form> forms;
   for (const store::Form form : store::all_forms())
-    if (store::is_lossless(form) && store::stays_in_memory(form)) lossless.push_back(form);
-  std::vector<store::Form> forms = lossless;
+    if (store::is_lossless(form) && store::stays_in_memory(form)) forms.push_back(form);
   for (const std::string& name : lossy) {
     PLIMSOLL_TRY(const store::Form form, store::parse_form(name));
     forms.push_back(form);
@@ -352,23 +351,16 @@ Result<std::map<std::string, std::vector<EncodedForm>>> ModelWeights::possible_f
         (tensor.element != store::Element::kF32 && !narrow))
       continue;
     PLIMSOLL_TRY(const std::vector<std::uint64_t> bytes, file_.bytes_in_forms(tensor, forms));
-    std::vector<EncodedForm>& mine = out[value.name];
-    std::uint64_t smallest = static_cast<std::uint64_t>(ir::bytes_of(value.type).value);
+    const auto plain = static_cast<std::uint64_t>(ir::bytes_of(value.type).value);
     const auto add = [&](store::Form form, std::uint64_t taken) {
-      if (taken == 0 || taken >= smallest) return;
-      smallest = taken;
-      mine.push_back(
+      if (taken == 0 || taken >= plain) return;
+      out[value.name].push_back(
           {std::string(store::name(form)), type->dtype, Bytes(static_cast<std::int64_t>(taken))});
     };
     if (narrow)
       add(store::Form::kRaw,
           codec::encoded_table_bytes(store::chunks_of(tensor.bytes)) + tensor.bytes);
-    // Of those that lose nothing the smallest alone.
-    std::size_t best = 0;
-    for (std::size_t f = 0; f < lossless.size(); ++f)
-      if (bytes[f] > 0 && (bytes[best] == 0 || bytes[f] < bytes[best])) best = f;
-    if (!lossless.empty()) add(forms[best], bytes[best]);
-    for (std::size_t f = lossless.size(); f < forms.size(); ++f) add(forms[f], bytes[f]);
+    for (std::size_t f = 0; f < forms.size(); ++f) add(forms[f], bytes[f]);
   }
   return out;
 }

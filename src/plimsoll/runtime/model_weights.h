@@ -94,8 +94,8 @@ class ModelWeights {
   // names.
   std::map<std::string, EncodedForm> encoded_forms(const ir::Graph& graph) const;
   // The forms that the wanted weights could be kept in which the file has plain: first those that
-  // lose nothing, then these, in this order. Each form takes less memory than those before it.
-  // Every such weight is read and encoded for it.
+  // lose nothing, then these, in this order; each takes less memory than the weight as it is. Every
+  // such weight is read and encoded for it.
   Result<std::map<std::string, std::vector<EncodedForm>>> possible_forms(
       const ir::Graph& graph, const std::function<bool(const ir::Value&)>& wanted,
       const std::vector<std::string>& lossy) const;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plimsoll/base/checked.h"
+#include "plimsoll/codec/weights/form_work.h"
 #include "plimsoll/ops/compose.h"
 #include "plimsoll/ops/definition/attribute_rules.h"
 #include "plimsoll/ops/definition/definitions.h"
@@ -82,9 +83,12 @@ Result<std::vector<TensorType>> infer_decode_weight(const Call& call) {
 void evaluate_decode_weight(const Evaluation& e) {
   e.out().reals = DecodedWeight(e, 0).all();
 }
-// A few operations for each value.
+codec::FormWork work_of(const Call& call) {
+  return codec::work_of_form(call.attributes().text("form"));
+}
+
 Cost decode_weight_cost(const Call& call, std::span<const TensorType> outputs) {
-  return cost_with(4 * element_count(outputs[0].shape), call, outputs);
+  return cost_with(work_of(call).decode * element_count(outputs[0].shape), call, outputs);
 }
 
 bool encoded_is_turned(const AttributeReader& attributes) {
@@ -127,10 +131,17 @@ std::vector<Var> encoded_linear_gradient(const Backward& g) {
   return out;
 }
 
+// One row straight from the form, several after decoding each value once.
 Cost encoded_linear_cost(const Call& call, std::span<const TensorType> outputs) {
-  const double products =
-      2 * element_count(call.shape(0)) * static_cast<double>(last_extent(outputs[0].shape));
-  return cost_with(products, call, outputs);
+  const double columns = static_cast<double>(last_extent(outputs[0].shape));
+  const double inner = static_cast<double>(last_extent(call.shape(0)));
+  const codec::FormWork work = work_of(call);
+  const double values = inner * columns;
+  if (element_count(call.shape(0)) <= inner)
+    return cost_with((encoded_is_turned(call.attributes()) ? work.rows : work.columns) * values,
+                     call, outputs);
+  return cost_with(2 * element_count(call.shape(0)) * columns + work.decode * values, call,
+                   outputs);
 }
 
 // In fp32, so that ties fall as kernels let them.
@@ -188,7 +199,7 @@ void evaluate_encoded_gather(const Evaluation& e) {
 
 // What is read of the weight are the rows.
 Cost encoded_gather_cost(const Call& call, std::span<const TensorType> outputs) {
-  Cost out = cost_with(4 * element_count(outputs[0].shape), call, outputs);
+  Cost out = cost_with(work_of(call).decode * element_count(outputs[0].shape), call, outputs);
   out.bytes_read = static_cast<double>(ir::bytes_of(outputs[0]).value) +
                    static_cast<double>(ir::bytes_of(call.type(1)).value);
   return out;
