@@ -30,7 +30,7 @@ CachingAllocator::CachingAllocator(SlabProvider& provider, StreamOrder& order,
 
 CachingAllocator::~CachingAllocator() {
   for (const PendingFree& waiting : pending_) {
-    for (const OrderMark mark : waiting.marks) order_.forget(mark);
+    for (const auto& [stream, mark] : waiting.marks) order_.forget(mark);
   }
   unmap_retired(true);
   const bool mapping = provider_.supports_mapping();
@@ -153,7 +153,7 @@ void CachingAllocator::free_shared(BlockIndex id) {
   PendingFree waiting{id, {}, {}};
   for (const StreamId stream : shared_with_[id]) {
     if (order_.can_mark(stream)) {
-      waiting.marks.push_back(order_.record(stream));
+      waiting.marks.emplace_back(stream, order_.record(stream));
     } else {
       waiting.unmarked.push_back(stream);
     }

@@ -192,7 +192,7 @@ class CachingAllocator {
   };
   struct PendingFree {
     BlockIndex block;
-    std::vector<OrderMark> marks;
+    std::vector<std::pair<StreamId, OrderMark>> marks;
     std::vector<StreamId> unmarked;  // being captured when the block was freed
   };
   struct Run;         // neighbouring free blocks

@@ -139,13 +139,15 @@ bool FakeDevice::can_mark(StreamId stream) {
 OrderMark FakeDevice::record(StreamId stream) {
   PLIMSOLL_CHECK(can_mark(stream), "fake device: marked a stream that is being captured");
   ++counts_.marks;
-  marks_[next_mark_] = {clock(stream), next_mark_, 0};
+  marks_[next_mark_] = {clock(stream), next_mark_, stream.value, asked_[stream.value]};
   return {next_mark_++};
 }
 
 bool FakeDevice::reached(OrderMark mark) {
-  Mark& asked = marks_.at(mark.value);
-  if (asked.number >= settled_ && ++asked.asked < options_.patience) return false;
+  ++counts_.asked;
+  const Mark& asked = marks_.at(mark.value);
+  const std::int64_t questions = ++asked_[asked.stream] - asked.asked;
+  if (asked.number >= settled_ && questions < options_.patience) return false;
   host_sees(asked.clock);
   return true;
 }

@@ -4,7 +4,7 @@
 // caller: mapping over a mapping, unmapping what is not mapped and releasing what is still mapped
 // end the program. Streams are vector clocks: record() marks a stream's present, wait() joins it,
 // so "does this happen before that?" has an exact answer (order_checker.h uses it). The host sees a
-// mark as reached when settle() was called since, or after `patience` questions.
+// mark as reached when settle() was called since, or after `patience` questions about its stream.
 //
 // Not thread-safe by itself; the caching allocator calls it under its lock.
 #pragma once
@@ -38,6 +38,7 @@ struct FakeDeviceCounts {
   std::int64_t waits = 0;
   std::int64_t synchronized = 0;
   Bytes held{0};
+  std::int64_t asked = 0;  // whether a mark was reached
 };
 
 // One stream's knowledge of the others: how far into each it is ordered behind.
@@ -103,7 +104,8 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
   struct Mark {
     VectorClock clock;
     std::uint64_t number = 0;
-    int asked = 0;
+    std::uint64_t stream = 0;
+    std::int64_t asked = 0;  // about the stream, before it was recorded
   };
   PageTable& table_of(Address address);
   void set_pages(Address address, std::uint64_t handle, Bytes size);
@@ -128,3 +130,4 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
 };
 
 }  // namespace plimsoll::memory
+  std::unordered_map<std::uint64_t, std::int64_t> asked_;  // by stream
