@@ -249,7 +249,7 @@ class CachingAllocator {
   bool create_missing(GrowthPlan& plan, std::int64_t request);
   bool reserve_addresses(GrowthPlan& plan);
   bool map_planned(GrowthPlan& plan);
-  void undo_growth(GrowthPlan& plan, std::int64_t mapped);
+  void undo_growth(GrowthPlan& plan);
   void detach(ArenaIndex arena, const std::vector<Run>& runs, GrowthPlan& plan);
   std::vector<Retired> cut_pieces(ArenaIndex arena, const std::vector<Run>& runs,
                                   std::vector<Piece>& pieces);

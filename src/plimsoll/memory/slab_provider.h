@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <span>
 
 #include "plimsoll/base/units.h"
 #include "plimsoll/memory/stream.h"
@@ -37,6 +38,12 @@ struct PhysicalHandle {
 };
 
 class SlabProvider {
+// A handle in a row of handles that are mapped one behind the other.
+struct RowEntry {
+  PhysicalHandle handle;
+  Bytes size{0};
+};
+
  public:
   virtual ~SlabProvider() = default;
 
@@ -55,6 +62,23 @@ class SlabProvider {
   virtual void release(PhysicalHandle handle, Bytes size) = 0;
   virtual bool map(Address address, PhysicalHandle handle, Bytes size) = 0;
   virtual void unmap(Address address, Bytes size) = 0;
+  // All of the row from `address` on, or none of it. Access is given once for all of it: that call is
+  // most of what mapping costs.
+  virtual bool map_row(Address address, std::span<const RowEntry> row) {
+    Address at = address;
+    for (const RowEntry& one : row) {
+      if (!map(at, one.handle, one.size)) {
+        for (const RowEntry& done : row) {
+          if (address == at) break;
+          unmap(address, done.size);
+          address += static_cast<Address>(done.size.value);
+        }
+        return false;
+      }
+      at += static_cast<Address>(one.size.value);
+    }
+    return true;
+  }
 
   // Without mapping.
   virtual std::optional<Address> allocate_slab(Bytes size) = 0;

@@ -95,16 +95,36 @@ void VmmProvider::release(PhysicalHandle handle, Bytes) {
 }
 
 bool VmmProvider::map(Address address, PhysicalHandle handle, Bytes size) {
+  const memory::RowEntry one{handle, size};
+  return map_row(address, {&one, 1});
+}
+
+bool VmmProvider::map_row(Address address, std::span<const memory::RowEntry> row) {
   const ContextScope scope(*device_.driver, device_.context);
-  const auto bytes = static_cast<std::size_t>(size.value);
-  if (device_.driver->map(address, bytes, 0, handle.value, 0) != CUDA_SUCCESS) return false;
   if (access_.empty()) access_.push_back(access_for(device_.index));
-  if (device_.driver->set_access(address, bytes, access_.data(), access_.size()) == CUDA_SUCCESS) {
-    if (device_.number != kHost)
-      addresses().add(reinterpret_cast<const void*>(address), bytes, device_.number);
+  std::size_t mapped = 0;
+  std::size_t done = 0;
+  for (; done < row.size(); ++done) {
+    const auto bytes = static_cast<std::size_t>(row[done].size.value);
+    if (device_.driver->map(address + mapped, bytes, 0, row[done].handle.value, 0) != CUDA_SUCCESS)
+      break;
+    mapped += bytes;
+  }
+  if (done == row.size() &&
+      device_.driver->set_access(address, mapped, access_.data(), access_.size()) == CUDA_SUCCESS) {
+    for (const memory::RowEntry& one : row) {
+      const auto bytes = static_cast<std::size_t>(one.size.value);
+      if (device_.number != kHost)
+        addresses().add(reinterpret_cast<const void*>(address), bytes, device_.number);
+      address += bytes;
+    }
     return true;
   }
-  device_.driver->unmap(address, bytes);
+  for (std::size_t i = 0; i < done; ++i) {
+    const auto bytes = static_cast<std::size_t>(row[i].size.value);
+    device_.driver->unmap(address, bytes);
+    address += bytes;
+  }
   return false;
 }
 

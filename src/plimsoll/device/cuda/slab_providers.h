@@ -54,6 +54,7 @@ class VmmProvider final : public memory::SlabProvider {
   std::optional<PhysicalHandle> create(Bytes size) override;
   void release(PhysicalHandle handle, Bytes size) override;
   bool map(Address address, PhysicalHandle handle, Bytes size) override;
+  bool map_row(Address address, std::span<const memory::RowEntry> row) override;
   void unmap(Address address, Bytes size) override;
   std::optional<Address> allocate_slab(Bytes) override { return std::nullopt; }
   void free_slab(Address, Bytes) override {}
