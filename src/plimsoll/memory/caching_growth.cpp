@@ -232,9 +232,13 @@ CachingAllocator::SlabIndex CachingAllocator::make_slab(const Slab& slab) {
 }
 
 void CachingAllocator::drop_slab(SlabIndex id) {
-  statistics_.reserved_bytes.subtract(slabs_[id].size);
-  statistics_.slabs.subtract(1);
-  ++statistics_.device_frees;
+  if (slabs_[id].on_host) {
+    statistics_.spilled_bytes.subtract(slabs_[id].size);
+  } else {
+    statistics_.reserved_bytes.subtract(slabs_[id].size);
+    statistics_.slabs.subtract(1);
+    ++statistics_.device_frees;
+  }
   slabs_[id] = Slab{};
   spare_slabs_.push_back(id);
 }

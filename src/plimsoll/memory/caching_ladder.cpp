@@ -166,7 +166,7 @@ void CachingAllocator::finish_pending(std::size_t index) {
   const BlockIndex id = pending_[index].block;
   pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(index));
   statistics_.pending_bytes.subtract(blocks_[id].size);
-  put_back(id);
+  blocks_[id].spilled ? free_spilled(id) : put_back(id);
 }
 
 bool CachingAllocator::wait_for_oldest_pending() {
