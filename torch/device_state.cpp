@@ -92,6 +92,7 @@ void History::on_event(const memory::MemoryEvent& event) {
 std::unique_ptr<DeviceState> make_fake_state(Bytes capacity) {
   memory::FakeDeviceOptions options;
   options.capacity = capacity;
+  options.host_slabs = true;
   auto state = std::make_unique<DeviceState>();
   auto fake = std::make_unique<memory::FakeDevice>(options);
   auto order = std::make_unique<memory::FakeDevice>(options);
@@ -123,6 +124,11 @@ std::unique_ptr<DeviceState> open_cuda_state(int device, std::string& problem) {
 #endif
 }
 
+std::string outcome_json(const memory::SpillOutcome& outcome) {
+  return fmt::format(R"({{"moved":{},"stays":{},"problem":"{}"}})", outcome.moved.value,
+                     outcome.stays.value, outcome.problem);
+}
+
 std::string statistics_json(const memory::AllocatorStatistics& statistics) {
   std::string out = "{";
   add_class(out, "all", statistics.all);
@@ -139,10 +145,11 @@ std::string statistics_json(const memory::AllocatorStatistics& statistics) {
   out += fmt::format(
       R"(,"num_alloc_retries":{},"num_ooms":{},"num_device_alloc":{},"num_device_free":{},)"
       R"("plimsoll.slabs_remapped":{},"plimsoll.bytes_remapped":{},"plimsoll.stream_waits":{},)"
-      R"("plimsoll.slow_allocations":{},"plimsoll.pending_bytes":{}}})",
+      R"("plimsoll.slow_allocations":{},"plimsoll.pending_bytes":{},"plimsoll.spilled_bytes":{}}})",
       statistics.retries, statistics.out_of_memory, statistics.device_allocations,
       statistics.device_frees, statistics.slabs_remapped, statistics.bytes_remapped.value,
-      statistics.stream_waits, statistics.slow_allocations, statistics.pending_bytes.current);
+      statistics.stream_waits, statistics.slow_allocations, statistics.pending_bytes.current,
+      statistics.spilled_bytes.current);
   return out;
 }
 

@@ -38,6 +38,7 @@ struct DeviceState {
 std::unique_ptr<DeviceState> open_cuda_state(int device, std::string& problem);
 std::unique_ptr<DeviceState> make_fake_state(Bytes capacity);
 
+std::string outcome_json(const memory::SpillOutcome& outcome);
 std::string statistics_json(const memory::AllocatorStatistics& statistics);
 std::string snapshot_json(const DeviceState& state, int device);
 

@@ -2,12 +2,15 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "device_state.h"
 #include "out_of_memory.h"
@@ -23,6 +26,7 @@ struct Plugin {
   std::array<DeviceState*, kMostDevices> of_parent{};  // a child's; for those who look for leaks
   std::mutex opening;
   std::atomic<std::int64_t> fake_capacity{0};
+  std::atomic<std::int64_t> most{0};  // bytes a device may hold; 0: all it has
   std::string problem;
   bool forked = false;
 };
@@ -70,6 +74,7 @@ DeviceState* open(int device) {
   const std::int64_t fake = all.fake_capacity.load();
   auto state = fake > 0 ? make_fake_state(Bytes(fake)) : open_cuda_state(device, all.problem);
   if (state == nullptr) return nullptr;
+  if (const std::int64_t most = all.most.load()) state->allocator->set_limit(Bytes(most));
   all.devices[static_cast<std::size_t>(device)].store(state.get(), std::memory_order_release);
   return state.release();
 }
@@ -101,6 +106,24 @@ void for_each_device(Visit visit) {
 
 char* owned_text(const std::string& text) {
   return ::strdup(text.c_str());
+}
+
+std::vector<memory::Address> addresses(void* const* blocks, std::int64_t count) {
+  std::vector<memory::Address> out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    out.push_back(reinterpret_cast<memory::Address>(blocks[i]));
+  }
+  return out;
+}
+
+using Move = memory::SpillOutcome (memory::CachingAllocator::*)(std::span<const memory::Address>);
+
+char* move_blocks(int device, void* const* blocks, std::int64_t count, Move move) {
+  DeviceState* state = state_of(device);
+  memory::SpillOutcome outcome;
+  outcome.problem = plugin().problem;
+  if (state != nullptr) outcome = ((*state->allocator).*move)(addresses(blocks, count));
+  return owned_text(outcome_json(outcome));
 }
 
 }  // namespace
@@ -138,8 +161,10 @@ void plimsoll_memory_fraction(double fraction, int device) {
   DeviceState* state = state_of(device);
   if (state == nullptr) return;
   const auto whole = static_cast<double>(state->provider->capacity().value);
-  state->allocator->set_limit(fraction >= 1 ? Bytes::max()
-                                            : Bytes(static_cast<std::int64_t>(whole * fraction)));
+  const std::int64_t most = plugin().most.load();
+  const Bytes limit = most > 0 ? Bytes(most) : Bytes::max();
+  const Bytes share(static_cast<std::int64_t>(whole * fraction));
+  state->allocator->set_limit(fraction >= 1 ? limit : std::min(limit, share));
 }
 
 void* plimsoll_base_alloc(void* pointer, std::size_t* size) {
@@ -179,6 +204,32 @@ void plimsoll_release_pool(int device, PlimsollPool pool) {
   }
 }
 
+void plimsoll_set_capacity(std::int64_t bytes) {
+  plugin().most = bytes;
+}
+
+char* plimsoll_spill_refusal(int device) {
+  DeviceState* state = state_of(device);
+  return plimsoll::torch::owned_text(state == nullptr ? plugin().problem
+                                                      : state->provider->host_refusal());
+}
+
+std::int64_t plimsoll_to_be_pinned(int device, void* const* blocks, std::int64_t count) {
+  DeviceState* state = state_of(device);
+  if (state == nullptr) return 0;
+  return state->allocator->to_be_pinned(plimsoll::torch::addresses(blocks, count)).value;
+}
+
+char* plimsoll_spill(int device, void* const* blocks, std::int64_t count) {
+  return plimsoll::torch::move_blocks(device, blocks, count,
+                                      &plimsoll::memory::CachingAllocator::spill);
+}
+
+char* plimsoll_restore(int device, void* const* blocks, std::int64_t count) {
+  return plimsoll::torch::move_blocks(device, blocks, count,
+                                      &plimsoll::memory::CachingAllocator::restore);
+}
+
 void plimsoll_use_fake_device(std::int64_t capacity) {
   plugin().fake_capacity = capacity;
 }
@@ -202,6 +253,8 @@ std::int64_t plimsoll_count(int device, int which) {
       return counts.stream_waits;
     case 6:
       return counts.device_allocations;
+    case 7:
+      return counts.spilled_bytes.current;
     default:
       return 0;
   }

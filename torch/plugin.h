@@ -39,8 +39,19 @@ void plimsoll_release_pool(int device, PlimsollPool pool);
 // allocation.
 void plimsoll_use_fake_device(std::int64_t capacity);
 
+// Bytes that each device may hold at most; before the first allocation.
+void plimsoll_set_capacity(std::int64_t bytes);
+
+// Why live blocks cannot move to the host, as a sentence; empty when they can. The device is opened.
+char* plimsoll_spill_refusal(int device);
+// Host bytes that spilling the blocks would pin beside what is pinned.
+std::int64_t plimsoll_to_be_pinned(int device, void* const* blocks, std::int64_t count);
+// Moves what the blocks fill to host memory, or back: JSON, {"moved", "stays", "problem"}.
+char* plimsoll_spill(int device, void* const* blocks, std::int64_t count);
+char* plimsoll_restore(int device, void* const* blocks, std::int64_t count);
+
 // 0 allocated now, 1 its peak, 2 reserved now, 3 its peak, 4 slabs moved, 5 stream waits,
-// 6 device allocations.
+// 6 device allocations, 7 spilled to the host.
 std::int64_t plimsoll_count(int device, int which);
 char* plimsoll_statistics(int device);  // JSON, with PyTorch's keys
 void plimsoll_reset_peaks(int device);

@@ -79,6 +79,22 @@ TEST_F(Plugin, KeepsTheMemoryFraction) {
   plimsoll_device_free(plimsoll_device_alloc(kCapacity / 2, 0, stream(0)), 0, 0, stream(0));
 }
 
+TEST_F(Plugin, SpillsBlocksToTheHostAndBack) {
+  EXPECT_EQ(text(plimsoll_spill_refusal(0)), "");
+  void* a = plimsoll_device_alloc(64 << 20, 0, stream(0));
+  EXPECT_EQ(plimsoll_to_be_pinned(0, &a, 1), 64 << 20);
+  EXPECT_EQ(text(plimsoll_spill(0, &a, 1)), R"({"moved":67108864,"stays":0,"problem":""})");
+  EXPECT_EQ(plimsoll_count(0, 0), 64 << 20) << "still allocated";
+  EXPECT_EQ(plimsoll_count(0, 2), 0) << "not of the device";
+  EXPECT_EQ(plimsoll_count(0, 7), 64 << 20);
+  EXPECT_EQ(text(plimsoll_restore(0, &a, 1)), R"({"moved":67108864,"stays":0,"problem":""})");
+  EXPECT_EQ(plimsoll_to_be_pinned(0, &a, 1), 0) << "what was pinned is kept for the next time";
+  EXPECT_EQ(plimsoll_count(0, 7), 0);
+  plimsoll_device_free(a, 64 << 20, 0, stream(0));
+  void* gone = a;
+  EXPECT_NE(text(plimsoll_spill(0, &gone, 1)).find("no live block begins at"), std::string::npos);
+}
+
 TEST_F(Plugin, PoolsTakeWhatTheFilterSays) {
   plimsoll_begin_pool(0, {1, 7}, [](PlimsollStream which) { return which == stream(5); });
   void* inside = plimsoll_device_alloc(4096, 0, stream(5));
@@ -141,6 +157,38 @@ TEST_F(Plugin, BlocksMayBeFreedWhileTheProgramEnds) {
         std::exit(9);
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+// The capacity is read when the device is opened, so this needs a process of its own too.
+TEST_F(Plugin, HoldsItsCapacityWhateverTheFraction) {
+  EXPECT_EXIT(
+      {
+        const pid_t child = ::fork();
+        if (child != 0) {
+          int status = 0;
+          ::waitpid(child, &status, 0);
+          std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+        }
+        ::execl("/proc/self/exe", "torch_test", "--gtest_filter=PluginCapacity.*",
+                "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+        std::exit(9);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST(PluginCapacity, DISABLED_Holds) {
+  plimsoll_use_fake_device(kCapacity);
+  plimsoll_set_capacity(64 << 20);
+  EXPECT_THROW(plimsoll_device_alloc(65 << 20, 0, stream(0)), std::runtime_error);
+  plimsoll_memory_fraction(1.0, 0);
+  EXPECT_THROW(plimsoll_device_alloc(65 << 20, 0, stream(0)), std::runtime_error);
+  void* a = plimsoll_device_alloc(60 << 20, 0, stream(0));
+  plimsoll_device_free(plimsoll_device_alloc(4 << 20, 0, stream(0)), 0, 0, stream(0));
+  plimsoll_free_text(plimsoll_spill(0, &a, 1));
+  void* b = plimsoll_device_alloc(60 << 20, 0, stream(0));
+  EXPECT_EQ(plimsoll_count(0, 0), 120 << 20) << "more is in use than the device may hold";
+  plimsoll_device_free(b, 0, 0, stream(0));
+  plimsoll_device_free(a, 0, 0, stream(0));
 }
 
 void* left_at_exit = nullptr;

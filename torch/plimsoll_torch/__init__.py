@@ -9,7 +9,8 @@
     pt.offload_optimizer(opt)                                   # its state in host memory, fetched ahead
     with pt.offload_activations(): loss = model(x)              # of an eager model: saved tensors in host memory
     pt.watch()                                                  # memory by module, one line a step
-    pt.use_allocator()                                          # PyTorch on Plimsoll's caching allocator
+    pt.use_allocator(capacity="12GiB", spill="host")            # PyTorch on Plimsoll's caching allocator
+    pt.spill(module); pt.restore(module)                        # to host memory and back, at the same addresses
 
 How it works: docs/pytorch.md.
 """
@@ -20,7 +21,7 @@ from plimsoll_torch.allocator import UNSUPPORTED, library_path, use_allocator
 _WHERE = {"compile": "session", "Session": "session", "DoesNotFit": "errors", "BudgetExceeded": "errors",
           "plan": "preview", "curve": "preview", "max_batch": "preview", "watch": "watch_memory",
           "linear_cross_entropy": "losses", "checkpoint_plan": "eager", "offload_activations": "activation_offload", "offload_optimizer": "optimizer_offload",
-          "export": "onnx_bridge", "load_weights": "onnx_bridge", "parse_bytes": "byte_size"}
+          "spill": "spilling", "restore": "spilling", "export": "onnx_bridge", "load_weights": "onnx_bridge", "parse_bytes": "byte_size"}
 
 __all__ = ["UNSUPPORTED", "library_path", "use_allocator", *sorted(_WHERE)]
 

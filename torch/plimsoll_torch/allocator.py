@@ -54,13 +54,23 @@ def _load(path):
     library.plimsoll_record_history.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64]
     library.plimsoll_memory_fraction.argtypes = [ctypes.c_double, ctypes.c_int]
     library.plimsoll_problem.restype = ctypes.c_char_p
+    library.plimsoll_set_capacity.argtypes = [ctypes.c_int64]
+    library.plimsoll_spill_refusal.restype = ctypes.c_void_p
+    library.plimsoll_to_be_pinned.restype = ctypes.c_int64
+    for move in (library.plimsoll_to_be_pinned, library.plimsoll_spill, library.plimsoll_restore):
+        move.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int64]
+    library.plimsoll_spill.restype = library.plimsoll_restore.restype = ctypes.c_void_p
     return library
 
 
-def _take_json(pointer):
+def take_text(library, pointer):
     text = ctypes.string_at(pointer).decode()
-    _library.plimsoll_free_text(pointer)
-    return json.loads(text)
+    library.plimsoll_free_text(pointer)
+    return text
+
+
+def _take_json(pointer):
+    return json.loads(take_text(_library, pointer))
 
 
 def _device(device=None):
@@ -215,12 +225,22 @@ def _set_functions(torch, allocator):
     inner.set_release_pool(address("plimsoll_release_pool"))
 
 
-def use_allocator():
-    """Makes PyTorch allocate from Plimsoll. Must come before the first use of CUDA."""
+def use_allocator(capacity=None, spill=None):
+    """Makes PyTorch allocate from Plimsoll. Must come before the first use of CUDA.
+
+    capacity   "12GiB" or bytes that each device may hold at most
+    spill      "host": pt.spill() and pt.restore() may be called; refused here where the driver cannot map host memory
+    """
     global _library
     import torch
+    from plimsoll_torch.byte_size import parse_bytes
+    if spill not in (None, "host"):
+        raise ValueError(f"use_allocator: spill={spill!r}: tensors can be spilled to the \"host\" only")
     if _library is not None:
+        if capacity is not None or spill is not None:
+            raise RuntimeError("use_allocator: PyTorch allocates from Plimsoll already; capacity and spill belong to the first call")
         return
+    capacity = parse_bytes(capacity, "capacity") if capacity is not None else 0
     if torch.cuda.is_initialized():
         raise RuntimeError("plimsoll_torch.use_allocator(): CUDA has started already; call it before the "
                            "first tensor, or run `python -m plimsoll_torch script.py`")
@@ -229,6 +249,7 @@ def use_allocator():
             warnings.warn(f"plimsoll_torch: {variable} is for PyTorch's own allocator and has no effect")
     path = library_path()
     _library = _load(path)
+    _library.plimsoll_set_capacity(capacity)
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "plimsoll_device_alloc", "plimsoll_device_free")
     _set_functions(torch, allocator)
     torch.cuda.memory.change_current_allocator(allocator)
@@ -236,3 +257,6 @@ def use_allocator():
         torch.backends.cudnn.benchmark = False
         warnings.warn("plimsoll_torch: torch.backends.cudnn.benchmark is off: it needs PyTorch's own allocator")
     _patch(torch)
+    if spill is not None:
+        from plimsoll_torch import spilling
+        spilling.begin(_library, torch.cuda.current_device())

@@ -92,6 +92,15 @@ def _fake(tree, mode):
     return tree_map_only(torch.Tensor, mode.from_tensor, tree)
 
 
+def _fake_model(model, mode):
+    """A copy whose parameters and buffers are fake; what is tied stays tied. Copied under the mode, buffers are refused by PyTorch 2.15."""
+    fake = {id(p): torch.nn.Parameter(mode.from_tensor(p.detach()), p.requires_grad) for p in model.parameters()}
+    fake.update({id(b): mode.from_tensor(b) for b in model.buffers()})
+    made = copy.deepcopy(model, fake)
+    made._compiled_call_impl = None
+    return made
+
+
 def capture(model, example, optimizer=None):
     """The joint graphs of a training step as tasks. `example` is a tuple of arguments, a dictionary of them, or a tensor."""
     from torch._inductor.compile_fx import compile_fx
@@ -106,9 +115,7 @@ def capture(model, example, optimizer=None):
     trained = resident.trained_parameters(model, optimizer)
     state = resident.optimizer_bytes(optimizer) + resident.optimizer_bytes(optimizer, to_come=False)
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch._functorch.config.patch(enable_autograd_cache=False):
-        fake = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
-        if isinstance(fake, torch.nn.Module):
-            fake._compiled_call_impl = None
+        fake = _fake_model(model, mode) if isinstance(model, torch.nn.Module) else model
         with torch.enable_grad():
             torch.compile(fake, backend=backend)(*_fake(tuple(args), mode), **_fake(kwargs, mode))
     if not holder.tasks:

@@ -48,6 +48,7 @@ struct AllocatorStatistics {
   SizeClassTally small;
   SizeClassTally large;
   Tally reserved_bytes;  // physical, aliases once
+  Tally spilled_bytes;   // of slabs that are host memory
   Tally slabs;           // physical handles or device allocations
   Tally pending_bytes;   // freed, but another stream may still use them
   Bytes idle_bytes{0};   // in free blocks

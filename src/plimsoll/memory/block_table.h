@@ -33,6 +33,7 @@ enum class BlockState : std::uint8_t {
   kKept,  // the block its stream freed last, not joined
   kLive,
   kPending,  // freed by its owner, other streams have not passed yet
+  kOnHost,   // freed, in host memory that a live neighbour still uses a part of
 };
 
 struct alignas(64) Block {
@@ -46,7 +47,8 @@ struct alignas(64) Block {
   std::uint32_t arena = 0;
   std::uint32_t epoch = 0;  // of its arena, when it was freed
   BlockState state = BlockState::kNone;
-  bool shared = false;  // record_stream was called on it
+  bool shared = false;   // record_stream was called on it
+  bool spilled = false;  // some of its slabs may be host memory
 
   std::uint64_t end() const { return address + static_cast<std::uint64_t>(size); }
   bool idle() const { return state == BlockState::kFree || state == BlockState::kKept; }

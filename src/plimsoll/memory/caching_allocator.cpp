@@ -30,7 +30,7 @@ CachingAllocator::CachingAllocator(SlabProvider& provider, StreamOrder& order,
 
 CachingAllocator::~CachingAllocator() {
   for (const PendingFree& waiting : pending_) {
-    for (const OrderMark mark : waiting.marks) order_.forget(mark);
+    for (const auto& [stream, mark] : waiting.marks) order_.forget(mark);
   }
   unmap_retired(true);
   const bool mapping = provider_.supports_mapping();
@@ -42,6 +42,7 @@ CachingAllocator::~CachingAllocator() {
   for (const Slab& slab : slabs_) {
     if (mapping && slab.size > 0) provider_.release(slab.handle, Bytes(slab.size));
   }
+  for (const Slab& slab : spare_host_) provider_.release(slab.handle, Bytes(slab.size));
   if (reserved_size_.value > 0) provider_.unreserve(reserved_at_, reserved_size_);
 }
 
@@ -125,8 +126,8 @@ bool CachingAllocator::free(Address address) {
   if (sink_ != nullptr) [[unlikely]] {
     notify(MemoryAction::kFree, address, block.requested, arenas_[block.arena]->stream);
   }
-  if (block.shared) [[unlikely]] {
-    free_shared(id);
+  if (block.shared || block.spilled) [[unlikely]] {
+    free_later(id);
   } else {
     put_back(id);
   }
@@ -149,17 +150,24 @@ void CachingAllocator::put_back(BlockIndex id) {
   }
 }
 
-void CachingAllocator::free_shared(BlockIndex id) {
+void CachingAllocator::free_later(BlockIndex id) {
   PendingFree waiting{id, {}, {}};
-  for (const StreamId stream : shared_with_[id]) {
-    if (order_.can_mark(stream)) {
-      waiting.marks.push_back(order_.record(stream));
-    } else {
-      waiting.unmarked.push_back(stream);
+  if (blocks_[id].shared) {
+    for (const StreamId stream : shared_with_[id]) {
+      if (order_.can_mark(stream)) {
+        waiting.marks.emplace_back(stream, order_.record(stream));
+      } else {
+        waiting.unmarked.push_back(stream);
+      }
     }
+    shared_with_.erase(id);
+    blocks_[id].shared = false;
   }
-  shared_with_.erase(id);
-  blocks_[id].shared = false;
+  if (blocks_[id].spilled) {
+    const StreamId own = arenas_[blocks_[id].arena]->stream;
+    if (!order_.can_mark(own)) waiting.unmarked.push_back(own);
+    if (waiting.marks.empty() && waiting.unmarked.empty()) return free_spilled(id);
+  }
   blocks_[id].state = BlockState::kPending;
   statistics_.pending_bytes.add(blocks_[id].size);
   pending_.push_back(std::move(waiting));

@@ -47,10 +47,18 @@
 // free wait for marks of the extra streams. Private pools (captured graphs) never lend and never
 // borrow.
 //
+// Spilling. spill() copies slabs that are filled by the blocks it is told to host memory and maps
+// that in their place; restore() does the reverse. Addresses stay, so a kernel that reads them all
+// the same is slow, not wrong, and what was held of the device is free for others. Only slabs that
+// the blocks fill from end to end move: a slab of which others use a part stays.
+//
+//   slabs of 4:  |aaaa|aabb|bbbb|b...|     spill a: 1 slab;  a and b: 3;  the last has a free part
+//
 // Invariants: (1) blocks of a chain are contiguous in address and mapped; (2) no two neighbours
 // that are kFree belong to the same arena; (3) every byte of a slab is covered by one block through
 // one window, and a window that covers none is retired; (4) reserved bytes are the sum of slabs
-// held; (5) after a refusal 1-4 hold and no byte was lost.
+// held of the device; (5) after a refusal 1-4 hold and no byte was lost; (6) host memory is only in
+// windows that blocks cover which are spilled and not free.
 //
 // Cost: step 1 about 10 ns, 2 some 30; 3 and 4 linear in the number of free blocks; 5 what the
 // device's map call costs (slab_provider.h). Threads: any, one spin lock. With no sink set, history
@@ -63,6 +71,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -106,6 +115,13 @@ struct BlockView {
   StreamId stream;
 };
 
+// What became of a request to move blocks between device and host.
+struct SpillOutcome {
+  Bytes moved{0};
+  Bytes stays{0};       // of the blocks: in slabs that others use a part of
+  std::string problem;  // why it ended early; what was moved by then stays moved
+};
+
 // One contiguous stretch of mapped addresses.
 struct SegmentView {
   Address address = 0;
@@ -134,6 +150,13 @@ class CachingAllocator {
   void begin_pool(PoolId pool, std::function<bool(StreamId)> belongs);
   void end_pool(PoolId pool);
   void release_pool(PoolId pool);
+
+  // Moves what the live blocks that start at `blocks` fill to host memory, or back. Waits for the
+  // device. Host memory stays pinned for the next spill until trim().
+  SpillOutcome spill(std::span<const Address> blocks);
+  SpillOutcome restore(std::span<const Address> blocks);
+  // Host bytes that spill(blocks) would have to pin beside those that are.
+  Bytes to_be_pinned(std::span<const Address> blocks) const;
 
   // Waits for pending frees and gives every slab that is wholly free back to the device.
   Bytes trim();
@@ -179,6 +202,7 @@ class CachingAllocator {
   struct Slab {
     PhysicalHandle handle;
     std::int64_t size = 0;
+    bool on_host = false;
   };
   struct Window {  // one mapping of a slab
     Address at = 0;
@@ -192,7 +216,7 @@ class CachingAllocator {
   };
   struct PendingFree {
     BlockIndex block;
-    std::vector<OrderMark> marks;
+    std::vector<std::pair<StreamId, OrderMark>> marks;
     std::vector<StreamId> unmarked;  // being captured when the block was freed
   };
   struct Run;         // neighbouring free blocks
@@ -207,7 +231,7 @@ class CachingAllocator {
   BlockIndex cut(BlockIndex id, std::int64_t size);
   void hand_out(BlockIndex id, std::int64_t requested);
   void put_back(BlockIndex id);
-  void free_shared(BlockIndex id);
+  void free_later(BlockIndex id);
   void dissolve(std::uint32_t pool);
   BlockIndex join_and_insert(BlockIndex id);
   void join_kept(ArenaIndex arena);
@@ -249,7 +273,7 @@ class CachingAllocator {
   bool create_missing(GrowthPlan& plan, std::int64_t request);
   bool reserve_addresses(GrowthPlan& plan);
   bool map_planned(GrowthPlan& plan);
-  void undo_growth(GrowthPlan& plan, std::int64_t mapped);
+  void undo_growth(GrowthPlan& plan);
   void detach(ArenaIndex arena, const std::vector<Run>& runs, GrowthPlan& plan);
   std::vector<Retired> cut_pieces(ArenaIndex arena, const std::vector<Run>& runs,
                                   std::vector<Piece>& pieces);
@@ -264,7 +288,24 @@ class CachingAllocator {
 
   std::string verify_windows(const std::vector<std::int64_t>& covered) const;
 
+  // Device <-> host (caching_spill.cpp).
+  struct Exchange;  // a window that gets another slab
+  std::string cannot_move(std::span<const Address> blocks) const;
+  std::vector<std::pair<WindowIndex, BlockIndex>> windows_of(std::span<const Address> blocks,
+                                                             bool on_host) const;
+  std::vector<BlockIndex> blocks_in(WindowIndex window, BlockIndex one) const;
+  bool all_spilled(WindowIndex window, BlockIndex one) const;
+  SpillOutcome move_windows(std::span<const Address> blocks, bool to_host);
+  std::optional<Slab> memory_for(std::int64_t size, bool on_host);
+  void give_up(const Slab& slab);
+  bool begin_exchange(WindowIndex window, BlockIndex block, bool to_host,
+                      std::vector<Exchange>& begun);
+  bool finish_exchange(const Exchange& exchange, bool copied);
+  void free_spilled(BlockIndex id);
+  bool leave_host(WindowIndex window, BlockIndex one);
+
   // Giving back (caching_trim.cpp).
+  Bytes trim_locked();
   void settle();
   void gather_settled();
   Bytes release_idle_mapped();
@@ -288,6 +329,7 @@ class CachingAllocator {
   AddressRanges addresses_;
   std::vector<Slab> slabs_;
   std::vector<SlabIndex> spare_slabs_;
+  std::vector<Slab> spare_host_;  // pinned, mapped nowhere
   std::vector<Window> windows_;
   std::vector<WindowIndex> spare_windows_;
   std::vector<Retired> retired_;

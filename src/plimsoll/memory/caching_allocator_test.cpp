@@ -38,6 +38,25 @@ TEST(CachingAllocator, MovesFreeSlabsInsteadOfGrowing) {
   EXPECT_TRUE(allocator.free(b));
 }
 
+TEST(CachingAllocator, AsksAStreamOnceHoweverManyFreesWaitForIt) {
+  FakeDeviceOptions options;
+  options.patience = 1000;
+  FakeDevice device(options);
+  CachingAllocator allocator(device, device);
+  for (int i = 0; i < 100; ++i) {
+    const Address at = allocator.allocate(1_MiB, kMain);
+    ASSERT_TRUE(allocator.record_stream(at, kSide));
+    ASSERT_TRUE(allocator.free(at));
+  }
+  const std::int64_t before = device.counts().asked;
+  EXPECT_NE(allocator.allocate(30_MiB, kMain), 0u);
+  EXPECT_EQ(device.counts().asked - before, 1);
+  device.settle();
+  EXPECT_NE(allocator.allocate(80_MiB, kMain), 0u) << "fits what the other stream has passed";
+  EXPECT_EQ(allocator.statistics().reserved_bytes.current, (130_MiB).value);
+  EXPECT_EQ(allocator.verify(), "");
+}
+
 // |a 3|1 free| has no room to grow behind it: the slab of the free MiB is mapped a second time, in
 // front
 // of three new ones.

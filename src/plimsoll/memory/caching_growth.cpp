@@ -87,7 +87,7 @@ bool CachingAllocator::create_missing(GrowthPlan& plan, std::int64_t request) {
     const std::int64_t size = static_cast<std::int64_t>(std::bit_floor(pages)) << kPageBits;
     const auto handle = provider_.create(Bytes(size));
     if (!handle) {
-      undo_growth(plan, 0);
+      undo_growth(plan);
       return false;
     }
     ++statistics_.device_allocations;
@@ -112,43 +112,31 @@ bool CachingAllocator::reserve_addresses(GrowthPlan& plan) {
     at = addresses_.take(plan.mapped);
   }
   if (at) plan.at = *at;
-  if (!at) undo_growth(plan, 0);
+  if (!at) undo_growth(plan);
   return at.has_value();
 }
 
 // What is there stays mapped at its old address too: as long as something is used there, or until
 // that window is retired.
 bool CachingAllocator::map_planned(GrowthPlan& plan) {
-  std::int64_t mapped = 0;
-  const auto map_one = [&](const Slab& slab) {
-    if (slab.size == 0) return true;  // no head or no last
-    if (!provider_.map(plan.at + static_cast<Address>(mapped), slab.handle, Bytes(slab.size))) {
-      return false;
-    }
-    ++statistics_.mappings;
-    mapped += slab.size;
-    return true;
+  std::vector<RowEntry> row;
+  const auto add = [&](const Slab& slab) {
+    if (slab.size > 0) row.push_back({slab.handle, Bytes(slab.size)});  // 0: no head or no last
   };
-  bool done = map_one(slabs_[plan.head.slab]);
-  for (const SlabIndex slab : plan.moved) done = done && map_one(slabs_[slab]);
-  for (const Slab& slab : plan.created) done = done && map_one(slab);
-  done = done && map_one(slabs_[plan.last.slab]);
-  if (!done) undo_growth(plan, mapped);
+  add(slabs_[plan.head.slab]);
+  for (const SlabIndex slab : plan.moved) add(slabs_[slab]);
+  for (const Slab& slab : plan.created) add(slab);
+  add(slabs_[plan.last.slab]);
+  const bool done = provider_.map_row(plan.at, row);
+  if (done) {
+    statistics_.mappings += static_cast<std::int64_t>(row.size());
+  } else {
+    undo_growth(plan);
+  }
   return done;
 }
 
-void CachingAllocator::undo_growth(GrowthPlan& plan, std::int64_t mapped) {
-  std::int64_t at = 0;
-  const auto unmap_one = [&](const Slab& slab) {
-    if (at < mapped && slab.size > 0) {
-      provider_.unmap(plan.at + static_cast<Address>(at), Bytes(slab.size));
-    }
-    at += slab.size;
-  };
-  unmap_one(slabs_[plan.head.slab]);
-  for (const SlabIndex slab : plan.moved) unmap_one(slabs_[slab]);
-  for (const Slab& slab : plan.created) unmap_one(slab);
-  unmap_one(slabs_[plan.last.slab]);
+void CachingAllocator::undo_growth(GrowthPlan& plan) {
   if (plan.at != 0) addresses_.give(plan.at, plan.mapped);
   for (const Slab& slab : plan.created) {
     provider_.release(slab.handle, Bytes(slab.size));
@@ -244,9 +232,13 @@ CachingAllocator::SlabIndex CachingAllocator::make_slab(const Slab& slab) {
 }
 
 void CachingAllocator::drop_slab(SlabIndex id) {
-  statistics_.reserved_bytes.subtract(slabs_[id].size);
-  statistics_.slabs.subtract(1);
-  ++statistics_.device_frees;
+  if (slabs_[id].on_host) {
+    statistics_.spilled_bytes.subtract(slabs_[id].size);
+  } else {
+    statistics_.reserved_bytes.subtract(slabs_[id].size);
+    statistics_.slabs.subtract(1);
+    ++statistics_.device_frees;
+  }
   slabs_[id] = Slab{};
   spare_slabs_.push_back(id);
 }

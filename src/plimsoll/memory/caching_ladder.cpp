@@ -133,15 +133,25 @@ BlockIndex CachingAllocator::adopt(ArenaIndex arena, BlockIndex first, BlockInde
   return join_and_insert(first);
 }
 
+// A stream reaches its marks in order: once it has not reached one, no later one is asked for. Each
+// question is a call of the driver.
 void CachingAllocator::poll_pending() {
+  std::vector<StreamId> behind;
+  const auto reached = [&](const std::pair<StreamId, OrderMark>& mark) {
+    if (std::find(behind.begin(), behind.end(), mark.first) != behind.end()) return false;
+    const bool there = order_.reached(mark.second);
+    if (!there) behind.push_back(mark.first);
+    return there;
+  };
   for (std::size_t index = 0; index < pending_.size();) {
     PendingFree& waiting = pending_[index];
     while (!waiting.unmarked.empty() && order_.can_mark(waiting.unmarked.back())) {
-      waiting.marks.push_back(order_.record(waiting.unmarked.back()));
+      const StreamId stream = waiting.unmarked.back();
+      waiting.marks.emplace_back(stream, order_.record(stream));
       waiting.unmarked.pop_back();
     }
-    while (!waiting.marks.empty() && order_.reached(waiting.marks.back())) {
-      order_.forget(waiting.marks.back());
+    while (!waiting.marks.empty() && reached(waiting.marks.back())) {
+      order_.forget(waiting.marks.back().second);
       waiting.marks.pop_back();
     }
     if (waiting.marks.empty() && waiting.unmarked.empty()) {
@@ -156,14 +166,14 @@ void CachingAllocator::finish_pending(std::size_t index) {
   const BlockIndex id = pending_[index].block;
   pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(index));
   statistics_.pending_bytes.subtract(blocks_[id].size);
-  put_back(id);
+  blocks_[id].spilled ? free_spilled(id) : put_back(id);
 }
 
 bool CachingAllocator::wait_for_oldest_pending() {
   for (std::size_t index = 0; index < pending_.size(); ++index) {
     PendingFree& waiting = pending_[index];
     if (!waiting.unmarked.empty()) continue;
-    for (const OrderMark mark : waiting.marks) {
+    for (const auto& [stream, mark] : waiting.marks) {
       order_.synchronize(mark);
       order_.forget(mark);
     }

@@ -118,6 +118,10 @@ std::string CachingAllocator::out_of_memory_report(Bytes size, StreamId stream) 
       options_.limit == Bytes::max() ? "" : ", limit " + human(options_.limit),
       human(Bytes(now.all.bytes.current)), human(now.idle_bytes), human(Bytes(movable)),
       human(Bytes(largest)));
+  if (now.spilled_bytes.current > 0) {
+    text += fmt::format("; {} of what is in use lies in host memory (spilled)",
+                        human(Bytes(now.spilled_bytes.current)));
+  }
   if (now.pending_bytes.current > 0) {
     text += fmt::format("; {} is freed but waits for other streams (record_stream)",
                         human(Bytes(now.pending_bytes.current)));
@@ -152,6 +156,9 @@ std::string CachingAllocator::verify() const {
       const WindowIndex window = pages_.window(at);
       if (window == kNoWindow) return fmt::format("block {} is not mapped", id);
       const std::int64_t size = slabs_[windows_[window].slab].size;
+      if (slabs_[windows_[window].slab].on_host && !block.spilled) {
+        return fmt::format("block {} is in host memory and may be handed out", id);
+      }
       const Address stop = std::min(block.end(), windows_[window].at + static_cast<Address>(size));
       covered[window] += static_cast<std::int64_t>(stop - at);
       at = stop;
@@ -184,12 +191,14 @@ std::string CachingAllocator::verify_windows(const std::vector<std::int64_t>& co
     used[window.slab] += window.covered;
   }
   std::int64_t held = 0;
+  std::int64_t spilled = 0;
   for (SlabIndex id = 1; id < slabs_.size(); ++id) {
-    held += slabs_[id].size;
+    (slabs_[id].on_host ? spilled : held) += slabs_[id].size;
     if (used[id] != slabs_[id].size) {
       return fmt::format("blocks cover {} of {} bytes of slab {}", used[id], slabs_[id].size, id);
     }
   }
+  if (spilled != statistics_.spilled_bytes.current) return "spilled bytes do not add up";
   return held == statistics_.reserved_bytes.current ? "" : "reserved bytes do not add up";
 }
 

@@ -8,6 +8,13 @@ namespace plimsoll::memory {
 
 Bytes CachingAllocator::trim() {
   const std::lock_guard guard(lock_);
+  const Bytes released = trim_locked();
+  for (const Slab& slab : spare_host_) provider_.release(slab.handle, Bytes(slab.size));
+  spare_host_.clear();
+  return released;
+}
+
+Bytes CachingAllocator::trim_locked() {
   while (wait_for_oldest_pending()) {
   }
   for (ArenaIndex arena = 0; arena < arenas_.size(); ++arena) join_kept(arena);

@@ -65,8 +65,53 @@ std::optional<PhysicalHandle> FakeDevice::create(Bytes size) {
   PLIMSOLL_CHECK(size.value > 0 && size.value % granularity().value == 0);
   ++counts_.created;
   counts_.held += size;
-  handles_.push_back({size.value, 0});
+  handles_.push_back({size.value, 0, false, {}});
   return PhysicalHandle{handles_.size() - 1};
+}
+
+std::string FakeDevice::host_refusal() {
+  return options_.host_slabs ? "" : SlabProvider::host_refusal();
+}
+
+std::optional<PhysicalHandle> FakeDevice::create_on_host(Bytes size) {
+  PLIMSOLL_CHECK(options_.host_slabs, "fake device: host memory was asked of a device without it");
+  if (refused()) return std::nullopt;
+  counts_.held_on_host += size;
+  handles_.push_back({size.value, 0, true, {}});
+  return PhysicalHandle{handles_.size() - 1};
+}
+
+bool FakeDevice::copy(Address to, Address from, Bytes size) {
+  if (refused()) return false;
+  Handle& source = handles_[physical(from) >> kHandleBits];
+  Handle& target = handles_[physical(to) >> kHandleBits];
+  PLIMSOLL_CHECK(source.size == size.value && target.size == size.value,
+                 "fake device: a handle is copied whole or not at all");
+  target.words = source.words;
+  return true;
+}
+
+bool FakeDevice::synchronize() {
+  if (refused()) return false;
+  settle();
+  for (const auto& [stream, seen] : clocks_) host_sees(seen);
+  return true;
+}
+
+void FakeDevice::write(Address address, std::uint64_t word) {
+  const std::uint64_t at = physical(address);
+  handles_[at >> kHandleBits].words[at & ((std::uint64_t{1} << kHandleBits) - 1)] = word;
+}
+
+std::uint64_t FakeDevice::read(Address address) const {
+  const std::uint64_t at = physical(address);
+  const auto& words = handles_[at >> kHandleBits].words;
+  const auto found = words.find(at & ((std::uint64_t{1} << kHandleBits) - 1));
+  return found == words.end() ? 0 : found->second;
+}
+
+bool FakeDevice::on_host(Address address) const {
+  return handles_[physical(address) >> kHandleBits].on_host;
 }
 
 void FakeDevice::release(PhysicalHandle handle, Bytes size) {
@@ -74,6 +119,11 @@ void FakeDevice::release(PhysicalHandle handle, Bytes size) {
   PLIMSOLL_CHECK(released.size == size.value, "fake device: released an unknown handle");
   PLIMSOLL_CHECK(released.mappings == 0, "fake device: released a handle that is mapped");
   released.size = 0;
+  released.words.clear();
+  if (released.on_host) {
+    counts_.held_on_host -= size;
+    return;
+  }
   ++counts_.released;
   counts_.held -= size;
 }
@@ -139,13 +189,15 @@ bool FakeDevice::can_mark(StreamId stream) {
 OrderMark FakeDevice::record(StreamId stream) {
   PLIMSOLL_CHECK(can_mark(stream), "fake device: marked a stream that is being captured");
   ++counts_.marks;
-  marks_[next_mark_] = {clock(stream), next_mark_, 0};
+  marks_[next_mark_] = {clock(stream), next_mark_, stream.value, asked_[stream.value]};
   return {next_mark_++};
 }
 
 bool FakeDevice::reached(OrderMark mark) {
-  Mark& asked = marks_.at(mark.value);
-  if (asked.number >= settled_ && ++asked.asked < options_.patience) return false;
+  ++counts_.asked;
+  const Mark& asked = marks_.at(mark.value);
+  const std::int64_t questions = ++asked_[asked.stream] - asked.asked;
+  if (asked.number >= settled_ && questions < options_.patience) return false;
   host_sees(asked.clock);
   return true;
 }

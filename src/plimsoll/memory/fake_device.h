@@ -4,7 +4,7 @@
 // caller: mapping over a mapping, unmapping what is not mapped and releasing what is still mapped
 // end the program. Streams are vector clocks: record() marks a stream's present, wait() joins it,
 // so "does this happen before that?" has an exact answer (order_checker.h uses it). The host sees a
-// mark as reached when settle() was called since, or after `patience` questions.
+// mark as reached when settle() was called since, or after `patience` questions about its stream.
 //
 // Not thread-safe by itself; the caching allocator calls it under its lock.
 #pragma once
@@ -26,6 +26,7 @@ struct FakeDeviceOptions {
   Bytes capacity = 141_GiB;
   Bytes largest_handle = 64_MiB;
   bool mapping = true;
+  bool host_slabs = false;
   int patience = 3;
 };
 
@@ -37,7 +38,9 @@ struct FakeDeviceCounts {
   std::int64_t marks = 0;  // recorded and not forgotten
   std::int64_t waits = 0;
   std::int64_t synchronized = 0;
+  std::int64_t asked = 0;  // whether a mark was reached
   Bytes held{0};
+  Bytes held_on_host{0};
 };
 
 // One stream's knowledge of the others: how far into each it is ordered behind.
@@ -58,6 +61,10 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
   void release(PhysicalHandle handle, Bytes size) override;
   bool map(Address address, PhysicalHandle handle, Bytes size) override;
   void unmap(Address address, Bytes size) override;
+  std::string host_refusal() override;
+  std::optional<PhysicalHandle> create_on_host(Bytes size) override;
+  bool copy(Address to, Address from, Bytes size) override;
+  bool synchronize() override;
   std::optional<Address> allocate_slab(Bytes size) override;
   void free_slab(Address address, Bytes size) override;
 
@@ -84,6 +91,11 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
   // Where the bytes at `address` physically are: handle * 2^40 + offset.
   std::uint64_t physical(Address address) const;
 
+  // A word that lies at a mapped address, 0 before it was written; whether it lies on the host.
+  void write(Address address, std::uint64_t word);
+  std::uint64_t read(Address address) const;
+  bool on_host(Address address) const;
+
   const FakeDeviceCounts& counts() const { return counts_; }
 
  private:
@@ -99,11 +111,14 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
   struct Handle {
     std::int64_t size = 0;
     int mappings = 0;
+    bool on_host = false;
+    std::unordered_map<std::uint64_t, std::uint64_t> words;  // by offset
   };
   struct Mark {
     VectorClock clock;
     std::uint64_t number = 0;
-    int asked = 0;
+    std::uint64_t stream = 0;
+    std::int64_t asked = 0;  // about the stream, before it was recorded
   };
   PageTable& table_of(Address address);
   void set_pages(Address address, std::uint64_t handle, Bytes size);
@@ -122,6 +137,7 @@ class FakeDevice final : public SlabProvider, public StreamOrder {
   Address last_place_ = ~Address{0};
   PageTable* last_table_ = nullptr;
   std::unordered_map<std::uint64_t, Mark> marks_;
+  std::unordered_map<std::uint64_t, std::int64_t> asked_;  // by stream
   std::unordered_map<std::uint64_t, VectorClock> clocks_;
   std::unordered_map<std::uint64_t, bool> capturing_;
   VectorClock host_;

@@ -5,7 +5,8 @@
 // (CUDA VMM, a CPU with memfd) reserves a range of addresses once, creates physical handles of
 // 2-64 MiB and maps them where they are wanted; one handle may be mapped at two addresses at the
 // same time. A device without it (plain cudaMalloc) answers supports_mapping() == false, and
-// allocate_slab() gives memory and address together.
+// allocate_slab() gives memory and address together. Where the device can, a handle may be host
+// memory: mapped, it is read and written like the device's own, slowly.
 //
 // StreamOrder: the order of work. record() marks the present end of a stream; a stream can be made
 // to wait for the mark, and the host can ask whether it was reached.
@@ -22,6 +23,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "plimsoll/base/units.h"
@@ -34,6 +36,12 @@ using Address = std::uint64_t;
 struct PhysicalHandle {
   std::uint64_t value = 0;
   constexpr auto operator<=>(const PhysicalHandle&) const = default;
+};
+
+// A handle in a row of handles that are mapped one behind the other.
+struct RowEntry {
+  PhysicalHandle handle;
+  Bytes size{0};
 };
 
 class SlabProvider {
@@ -54,7 +62,34 @@ class SlabProvider {
   virtual std::optional<PhysicalHandle> create(Bytes size) = 0;
   virtual void release(PhysicalHandle handle, Bytes size) = 0;
   virtual bool map(Address address, PhysicalHandle handle, Bytes size) = 0;
+  // All of the row from `address` on, or none of it. Access is given once for all of it: that call is
+  // most of what mapping costs.
+  virtual bool map_row(Address address, std::span<const RowEntry> row) {
+    Address at = address;
+    for (const RowEntry& one : row) {
+      if (!map(at, one.handle, one.size)) {
+        for (const RowEntry& done : row) {
+          if (address == at) break;
+          unmap(address, done.size);
+          address += static_cast<Address>(done.size.value);
+        }
+        return false;
+      }
+      at += static_cast<Address>(one.size.value);
+    }
+    return true;
+  }
   virtual void unmap(Address address, Bytes size) = 0;
+
+  // Handles of host memory. Why there are none, as a sentence; empty: create_on_host() may be
+  // called, and what it gives goes through map(), unmap() and release() like any other.
+  virtual std::string host_refusal() {
+    return name() + ": host memory cannot be mapped among the device's addresses";
+  }
+  virtual std::optional<PhysicalHandle> create_on_host(Bytes) { return std::nullopt; }
+  // Queues a copy between mapped addresses; synchronize() waits for that and all other work.
+  virtual bool copy(Address, Address, Bytes) { return false; }
+  virtual bool synchronize() { return false; }
 
   // Without mapping.
   virtual std::optional<Address> allocate_slab(Bytes size) = 0;

@@ -47,6 +47,8 @@ void find_all(Library& library, Driver& out) {
   library.find(PLIMSOLL_NAME(cuMemFree), out.free);
   library.find(PLIMSOLL_NAME(cuMemHostAlloc), out.host_allocate);
   library.find(PLIMSOLL_NAME(cuMemFreeHost), out.host_free);
+  library.find(PLIMSOLL_NAME(cuMemcpyAsync), out.copy);
+  library.find(PLIMSOLL_NAME(cuCtxSynchronize), out.synchronize);
   library.find(PLIMSOLL_NAME(cuEventCreate), out.event_create);
   library.find(PLIMSOLL_NAME(cuEventDestroy), out.event_destroy);
   library.find(PLIMSOLL_NAME(cuEventRecord), out.event_record);

@@ -36,6 +36,8 @@ struct Driver {
   decltype(&cuMemFree) free;
   decltype(&cuMemHostAlloc) host_allocate;
   decltype(&cuMemFreeHost) host_free;
+  decltype(&cuMemcpyAsync) copy;
+  decltype(&cuCtxSynchronize) synchronize;
   decltype(&cuEventCreate) event_create;
   decltype(&cuEventDestroy) event_destroy;
   decltype(&cuEventRecord) event_record;

@@ -22,6 +22,16 @@ CUmemAccessDesc access_for(int device) {
   return access;
 }
 
+CUmemLocation host_of(const CudaDevice& device) {
+  int node = 0;
+  const CUresult code =
+      device.driver->device_attribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device.device);
+  CUmemLocation place{};
+  place.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  place.id = code == CUDA_SUCCESS ? std::max(0, node) : 0;
+  return place;
+}
+
 bool has(const CudaDevice& device, CUdevice_attribute attribute) {
   int value = 0;
   return device.driver->device_attribute(&value, attribute, device.device) == CUDA_SUCCESS &&
@@ -75,18 +85,67 @@ void VmmProvider::unreserve(Address address, Bytes size) {
   device_.driver->unreserve(address, static_cast<std::size_t>(size.value));
 }
 
-std::optional<PhysicalHandle> VmmProvider::create(Bytes size) {
+CUresult VmmProvider::create_at(CUmemLocation place, Bytes size, PhysicalHandle& out) {
   const ContextScope scope(*device_.driver, device_.context);
   CUmemAllocationProp kind{};
   kind.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  kind.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  kind.location.id = device_.index;
-  kind.allocFlags.gpuDirectRDMACapable = device_.rdma ? 1 : 0;
+  kind.location = place;
+  const bool on_device = place.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  kind.allocFlags.gpuDirectRDMACapable = on_device && device_.rdma ? 1 : 0;
   CUmemGenericAllocationHandle handle = 0;
   const CUresult code =
       device_.driver->create(&handle, static_cast<std::size_t>(size.value), &kind, 0);
-  if (code != CUDA_SUCCESS) return std::nullopt;
-  return PhysicalHandle{handle};
+  out = {handle};
+  return code;
+}
+
+std::optional<PhysicalHandle> VmmProvider::create(Bytes size) {
+  PhysicalHandle out;
+  const CUmemLocation place = access_for(device_.index).location;
+  return create_at(place, size, out) == CUDA_SUCCESS ? std::optional(out) : std::nullopt;
+}
+
+std::optional<PhysicalHandle> VmmProvider::create_on_host(Bytes size) {
+  PhysicalHandle out;
+  return create_at(host_of(device_), size, out) == CUDA_SUCCESS ? std::optional(out) : std::nullopt;
+}
+
+std::string VmmProvider::host_refusal() {
+  if (!host_refusal_) host_refusal_ = find_host_refusal();
+  return *host_refusal_;
+}
+
+std::string VmmProvider::find_host_refusal() {
+  int known = 0;
+  const CUresult asked = device_.driver->device_attribute(
+      &known, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device_.device);
+  if (asked == CUDA_SUCCESS && known == 0) {
+    return name() + " says that it cannot map host memory (HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT)";
+  }
+  // A driver that does not know the question may still do it, one that says yes may be kept from it.
+  PhysicalHandle handle;
+  const CUresult code = create_at(host_of(device_), granularity(), handle);
+  if (code != CUDA_SUCCESS) {
+    return fmt::format("{}: the driver gives no host memory that can be mapped ({})", name(),
+                       describe(*device_.driver, code));
+  }
+  const auto at = reserve(granularity());
+  const bool mapped = at && map(*at, handle, granularity());
+  if (mapped) unmap(*at, granularity());
+  if (at) unreserve(*at, granularity());
+  release(handle, granularity());
+  return mapped ? "" : name() + ": host memory could be had, and not be mapped";
+}
+
+bool VmmProvider::copy(Address to, Address from, Bytes size) {
+  const ContextScope scope(*device_.driver, device_.context);
+  return device_.driver->copy(to, from, static_cast<std::size_t>(size.value), nullptr) ==
+         CUDA_SUCCESS;
+}
+
+bool VmmProvider::synchronize() {
+  const ContextScope scope(*device_.driver, device_.context);
+  return device_.driver->synchronize() == CUDA_SUCCESS;
 }
 
 void VmmProvider::release(PhysicalHandle handle, Bytes) {
@@ -95,16 +154,36 @@ void VmmProvider::release(PhysicalHandle handle, Bytes) {
 }
 
 bool VmmProvider::map(Address address, PhysicalHandle handle, Bytes size) {
+  const memory::RowEntry one{handle, size};
+  return map_row(address, {&one, 1});
+}
+
+bool VmmProvider::map_row(Address address, std::span<const memory::RowEntry> row) {
   const ContextScope scope(*device_.driver, device_.context);
-  const auto bytes = static_cast<std::size_t>(size.value);
-  if (device_.driver->map(address, bytes, 0, handle.value, 0) != CUDA_SUCCESS) return false;
   if (access_.empty()) access_.push_back(access_for(device_.index));
-  if (device_.driver->set_access(address, bytes, access_.data(), access_.size()) == CUDA_SUCCESS) {
-    if (device_.number != kHost)
-      addresses().add(reinterpret_cast<const void*>(address), bytes, device_.number);
+  std::size_t mapped = 0;
+  std::size_t done = 0;
+  for (; done < row.size(); ++done) {
+    const auto bytes = static_cast<std::size_t>(row[done].size.value);
+    if (device_.driver->map(address + mapped, bytes, 0, row[done].handle.value, 0) != CUDA_SUCCESS)
+      break;
+    mapped += bytes;
+  }
+  if (done == row.size() &&
+      device_.driver->set_access(address, mapped, access_.data(), access_.size()) == CUDA_SUCCESS) {
+    for (const memory::RowEntry& one : row) {
+      const auto bytes = static_cast<std::size_t>(one.size.value);
+      if (device_.number != kHost)
+        addresses().add(reinterpret_cast<const void*>(address), bytes, device_.number);
+      address += bytes;
+    }
     return true;
   }
-  device_.driver->unmap(address, bytes);
+  for (std::size_t i = 0; i < done; ++i) {
+    const auto bytes = static_cast<std::size_t>(row[i].size.value);
+    device_.driver->unmap(address, bytes);
+    address += bytes;
+  }
   return false;
 }
 

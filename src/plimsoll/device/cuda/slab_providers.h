@@ -54,7 +54,14 @@ class VmmProvider final : public memory::SlabProvider {
   std::optional<PhysicalHandle> create(Bytes size) override;
   void release(PhysicalHandle handle, Bytes size) override;
   bool map(Address address, PhysicalHandle handle, Bytes size) override;
+  bool map_row(Address address, std::span<const memory::RowEntry> row) override;
   void unmap(Address address, Bytes size) override;
+  // Host memory is of the NUMA node next to the device. The first question creates and maps a slab
+  // of it to see whether the driver does; the answer is kept.
+  std::string host_refusal() override;
+  std::optional<PhysicalHandle> create_on_host(Bytes size) override;
+  bool copy(Address to, Address from, Bytes size) override;
+  bool synchronize() override;
   std::optional<Address> allocate_slab(Bytes) override { return std::nullopt; }
   void free_slab(Address, Bytes) override {}
 
@@ -62,8 +69,12 @@ class VmmProvider final : public memory::SlabProvider {
   void allow_peer(int peer);
 
  private:
+  CUresult create_at(CUmemLocation place, Bytes size, PhysicalHandle& out);
+  std::string find_host_refusal();
+
   CudaDevice device_;
   std::vector<CUmemAccessDesc> access_;
+  std::optional<std::string> host_refusal_;
 };
 
 // Providers that give memory and address in one call.
