@@ -15,6 +15,7 @@
 #include "plimsoll/api/run_device.h"
 #include "plimsoll/api/share_among_ranks.h"
 #include "plimsoll/api/split_plans.h"
+#include "plimsoll/base/clock.h"
 #include "plimsoll/base/threads.h"
 #include "plimsoll/ir/text.h"
 #include "plimsoll/plan/fit/within_budget.h"
@@ -33,7 +34,7 @@ namespace {
 
 constexpr Bytes kFilePage(4096);
 // Of the deadline, on top: to see whether a graph that does not fit does so in parts.
-constexpr double kAdviceShare = 0.3;
+constexpr double kPartsShare = 0.3;
 
 // What a card cannot do yet is said before anything is planned for it.
 Status check_techniques(const Pipeline& p, const PlanOptions& how) {
@@ -78,24 +79,48 @@ Status prepare_parts(Pipeline& p, const std::vector<rewrite::SplitGraph>& splits
   return {};
 }
 
-// Where the graph fits in parts, the error says so. Who only asks whether it fits does not wait for
-// that, and work that is counted ends with what was asked for.
-Result<PlannedGraph> advised(Pipeline& p, Result<PlannedGraph> whole) {
+bool is_missed(const Result<PlannedGraph>& planned) {
+  return !planned && (planned.error().code == ErrorCode::kDoesNotFit ||
+                      planned.error().code == ErrorCode::kNoAnswer);
+}
+
+// Whether to look at operators in parts once the whole graph has no plan: to answer with them, or
+// for an error to name them. Who only asks whether it fits does not wait for that; counted work
+// ends with what was asked for, or a smaller budget could give a faster plan.
+bool asks_for_parts(const Pipeline& p) {
   const PlanOptions& wanted = p.planning;
-  const bool missed = !whole && (whole.error().code == ErrorCode::kDoesNotFit ||
-                                 whole.error().code == ErrorCode::kNoAnswer);
-  const bool asks =
-      wanted.persist && !wanted.deterministic && !wanted.budget.empty() && wanted.strategy.empty();
-  if (!missed || !asks || on_card(p) || p.device == kMeasured) return whole;
+  return wanted.persist && !wanted.deterministic && !wanted.budget.empty() &&
+         wanted.strategy.empty() && !on_card(p) && (wanted.split_last || p.device != kMeasured);
+}
+
+// The whole graph; where it does not fit, the graph in parts if those are allowed, else an error
+// that says whether parts would do.
+Result<PlannedGraph> planned_whole_first(Pipeline& p) {
+  const PlanOptions wanted = with_costs(p, p.planning);
+  const bool asks = asks_for_parts(p);
+  std::optional<plan::PlanFailure> why;
+  PlanOptions how = wanted;
+  if (asks && wanted.split_last && wanted.on_failure)
+    how.on_failure = [&why](const plan::PlanFailure& failure) { why = failure; };
+  const Stopwatch watch;
+  Result<PlannedGraph> whole = plan_whole(p.model.graph, how);
+  if (!asks || !is_missed(whole)) return whole;
   PLIMSOLL_TRY(const std::vector<rewrite::SplitGraph> splits, split_by_steps(p));
   PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
-  PlanOptions how = with_costs(p, wanted);
+  how = with_costs(p, p.planning);
   how.remedies.split = true;
-  how.persist = false;
   how.on_failure = nullptr;
-  how.on_better = nullptr;
-  how.deadline_seconds *= kAdviceShare;
-  const auto parts = splits.empty() ? whole : plan_best_split(p.model.graph, splits, how);
+  how.deadline_seconds *= kPartsShare;
+  if (wanted.split_last) {
+    how.deadline_seconds =
+        std::max(how.deadline_seconds, wanted.deadline_seconds - watch.seconds());
+  } else {
+    how.persist = false;
+    how.on_better = nullptr;
+  }
+  Result<PlannedGraph> parts = splits.empty() ? whole : plan_best_split(p.model.graph, splits, how);
+  if (parts && wanted.split_last) return parts;
+  if (why) wanted.on_failure(*why);
   if (!parts) return whole;
   return fail(whole.error().code, "{}; with `split` among the techniques it fits ({} bytes)",
               whole.error().message, parts->plan.arena_bytes());
@@ -103,8 +128,7 @@ Result<PlannedGraph> advised(Pipeline& p, Result<PlannedGraph> whole) {
 
 Result<PlannedGraph> planned_in_one_memory(Pipeline& p) {
   PLIMSOLL_RETURN_IF_ERROR(check_techniques(p, p.planning));
-  if (!may_split(p.planning))
-    return advised(p, plan_whole(p.model.graph, with_costs(p, p.planning)));
+  if (!may_split(p.planning)) return planned_whole_first(p);
   PLIMSOLL_TRY(std::vector<rewrite::SplitGraph> splits, split_by_steps(p));
   PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
   const PlanOptions how = with_costs(p, p.planning);
@@ -119,7 +143,7 @@ Result<std::vector<PlannedGraph>> curve_of(const ir::Graph& graph, const PlanOpt
 }
 
 Result<bool> is_hopeless(const Pipeline& p) {
-  if (p.planning.budget.empty() || may_split(p.planning)) return false;
+  if (p.planning.budget.empty() || may_split(p.planning) || p.planning.split_last) return false;
   const PlanOptions how = with_costs(p, p.planning);
   PLIMSOLL_TRY(std::optional<ir::Graph> fitted, with_masks(p.model.graph, how));
   PLIMSOLL_TRY(const plan::Workloads work,

@@ -50,7 +50,7 @@ bool is_lossy_list(const std::string& text) {
 }
 
 Status read_techniques(std::string_view text, plan::PlanOptions& out) {
-  out.in_place = out.share = false;
+  out.in_place = out.share = out.split_last = false;
   out.remedies = {.recompute = false,
                   .swap = false,
                   .encode = false,
@@ -68,7 +68,8 @@ Status read_techniques(std::string_view text, plan::PlanOptions& out) {
       out.remedies.recompute |= all || word == "recompute";
       out.remedies.swap |= all || word == "swap";
       out.remedies.encode |= all || word == "encode";
-      out.remedies.split |= word == "split";  // by name only: it plans every candidate anew
+      out.remedies.split |= word == "split";
+      out.split_last |= all;  // looking takes time from graphs that need no parts
     } else {
       return fail(
           ErrorCode::kUsage,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/api/pipeline.h"
+#include "plimsoll/api/plan_request.h"
 #include "plimsoll/api/testing/same_bits.h"
 #include "plimsoll/autodiff/training.h"
 #include "plimsoll/base/file.h"
@@ -169,6 +170,36 @@ TEST(SplitPlans, FitWhereTheWholeCannotAndRunWithItsBits) {
   const auto got = run_planned_for(planned->plan, 2);
   ASSERT_TRUE(got) << got.error().message;
   EXPECT_TRUE(*got == *expected);
+}
+
+TEST(SplitPlans, AreMadeWithAllTechniquesWhereTheWholeHasNoPlan) {
+  auto prepared = prepare_model(wordy_model(), "cpu");
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  PlanOptions all = splitting("60%");
+  all.remedies.split = false;
+  ASSERT_TRUE(read_techniques("all", all));
+  int told = 0;
+  all.on_failure = [&](const plan::PlanFailure&) { ++told; };
+  const auto in_parts = plan_model(*prepared, all);
+  ASSERT_TRUE(in_parts) << in_parts.error().message;
+  EXPECT_LE(in_parts->plan.arena_bytes(), in_parts->plan.budget);
+  EXPECT_GE(in_parts->summary.split_operators, 5);
+  EXPECT_EQ(told, 0);
+
+  all.budget = "95%";
+  const auto whole = plan_model(*prepared, all);
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->summary.split_operators, 0);
+
+  all.budget = "1%";
+  const auto none = plan_model(*prepared, all);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kDoesNotFit);
+  EXPECT_EQ(told, 1);
+
+  all.budget = "60%";
+  all.deterministic = true;  // or a smaller budget could give a faster plan
+  EXPECT_FALSE(plan_model(*prepared, all));
 }
 
 // With a cache, parts that stay in it are faster than the whole, and rightly made.

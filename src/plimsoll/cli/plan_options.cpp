@@ -117,8 +117,8 @@ void bind_plan_options(Command& command, api::PlanRequest& texts, api::ModelRequ
   command
       .add_option(
           "--techniques,--remedies", texts.techniques,
-          "memory techniques, a comma list of inplace, share, recompute, swap, encode, all of "
-          "these, and split (default: recompute with a budget)")
+          "memory techniques, a comma list of inplace, share, recompute, swap, encode, split, all: "
+          "these, split where nothing else fits (default: recompute with a budget)")
       .type_name("LIST")
       .group(kGroup);
   command

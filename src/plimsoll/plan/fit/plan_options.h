@@ -26,6 +26,8 @@ struct PlanOptions {
   // the least memory for at most this fraction more time, instead of a budget
   std::optional<double> slowdown;
   schedule::Remedies remedies;  // used when there is a budget or a slowdown
+  // operators in parts where no plan was found without; remedies.split looks at them at once
+  bool split_last = false;
   bool in_place = true;
   bool share = true;
   bool two_ended = false;
