@@ -277,6 +277,21 @@ class Errors(unittest.TestCase):
         self.assertNotIn("measured:", run("view", "two.json", "one.json", "-o", "x.html").stdout)
         self.assertIn("measured:", run("view", "three.jsonl", "one.json", "-o", "x.html").stdout)
 
+    def test_reports_are_headed_by_what_they_found(self):
+        snapshot = pathlib.Path(__file__).parents[2] / "src/plimsoll/trace/testdata/gpt2_varlen.pickle.gz"
+        told = run("explain", snapshot, "--rows", "3").stdout
+        self.assertRegex(told, r"GiB  allocated at event [\d,]+\n")
+        self.assertNotIn("unnamed", told)
+        for batch in ("4", "64"):
+            self.assertEqual(run("plan", "mlp", "--batch", batch, "-o", f"of_{batch}.json").returncode, 0)
+        self.assertEqual(run("diff", "of_4.json", "of_64.json", "-o", "grown.html").returncode, 0)
+        self.assertRegex((FOLDER / "grown.html").read_text(), r"<title>of_64.json takes [\d.]+ KiB more than of_4.json: [\d.]+ MiB, then [\d.]+ MiB")
+        self.assertEqual(run("diff", "of_4.json", "of_4.json", "-o", "same.html").returncode, 0)
+        self.assertIn("<title>of_4.json (before) and of_4.json (after): ", (FOLDER / "same.html").read_text())
+        done = run("plan", "resnet18", "--batch", "8", "--image", "96", "--budget", "92%", "--deadline", "300ms", "-o", "fits.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(run("view", "fits.json", "-o", "fits.html").stdout, r"in a budget of .*: \d+ operators recomputed")
+
     def test_a_model_that_is_none_is_said_before_the_machine_is_measured(self):
         self.refuses(2, ["model 'nothing' is neither"], "profile", "nothing", "-o", "measured.json")
         self.assertFalse((FOLDER / "measured.json").exists())
