@@ -42,19 +42,7 @@ class CpuKernels : public Backend {
   BackendRewrites rewrites_;
 };
 
-tl::unexpected<Error> no_encodings(const Backend& backend) {
-  return fail(ErrorCode::kDevice, "{}: has no encodings; plan without encode",
-              backend.device().name());
-}
-
 }  // namespace
-
-Status Backend::encode(const ActivationEncoding& /*encoding*/, void* /*queue*/) {
-  return no_encodings(*this);
-}
-Status Backend::decode(const ActivationEncoding& /*encoding*/, void* /*queue*/) {
-  return no_encodings(*this);
-}
 
 Result<std::optional<int>> parse_cuda(std::string_view device) {
   constexpr std::string_view kCuda = "cuda";

@@ -77,8 +77,12 @@ class Backend {
   }
   // By work, on the stream that it was handed, as a kernel runs: an activation into its compressed
   // buffer, and out of it. The first time may load code.
-  virtual Status encode(const ActivationEncoding& encoding, void* queue);
-  virtual Status decode(const ActivationEncoding& encoding, void* queue);
+  virtual Status encode(const ActivationEncoding& /*encoding*/, void* /*queue*/) {
+    return without_encodings();
+  }
+  virtual Status decode(const ActivationEncoding& /*encoding*/, void* /*queue*/) {
+    return without_encodings();
+  }
   // Bytes of device memory that the program holds now beside what it asked for (the context,
   // modules, graphs), and of these the context's alone; 0 where the device is not told apart from
   // the host, or does not say.
@@ -86,6 +90,11 @@ class Backend {
   virtual Bytes bare_context_bytes() const { return Bytes(0); }
   // Others who hold memory of the device, in words; empty: nobody, or unknown.
   virtual std::string neighbours() const { return {}; }
+
+ private:
+  Status without_encodings() const {
+    return fail(ErrorCode::kDevice, "{}: has no encodings; plan without encode", device().name());
+  }
 };
 
 struct CudaOptions {
