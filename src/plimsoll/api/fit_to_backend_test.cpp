@@ -65,7 +65,8 @@ TEST(FitToBackend, LayoutsByPriceAreNoSlowerThanByRule) {
 }
 
 // Where every operator was measured in both layouts and row-major took half, nothing is turned;
-// where it took twice as long, all convolutions are that the rule turns.
+// where it took so long that no weight is worth leaving alone, all convolutions are that the rule
+// turns.
 TEST(FitToBackend, WhatWasMeasuredBothWaysDecides) {
   const ir::Graph graph = training_step("resnet18");
   const auto backend = kernels::make_cpu_backend(1);
@@ -73,7 +74,7 @@ TEST(FitToBackend, WhatWasMeasuredBothWaysDecides) {
   const auto others = fit_to_other_layouts(graph, *backend);
   ASSERT_TRUE(by_rule && others);
   ASSERT_GT(conversions(*by_rule), 0);
-  for (const double row_major : {0.5, 2.0}) {
+  for (const double row_major : {0.5, 100.0}) {
     schedule::DeviceProfile profile = *schedule::shipped_profile("cpu");
     const auto measure = [&](const ir::Graph& laid, double factor) {
       for (const ir::Node& node : laid.nodes) {
