@@ -91,7 +91,7 @@ std::optional<BlasAlgorithm> parse_blas_algorithm(std::string_view text) {
   if (!text.starts_with(kBlas)) return std::nullopt;
   text.remove_prefix(kBlas.size());
   BlasAlgorithm out{};
-  for (std::uint64_t& word : out) {
+  for (std::uint32_t& word : out) {
     if (!parse_number(take_word(text, '.'), word, 16)) return std::nullopt;
   }
   return text.empty() ? std::optional(out) : std::nullopt;

@@ -7,8 +7,8 @@
 // for a plan takes what the plan names, or is refused in words.
 //
 //   conv      "cudnn:38/2=11/9=0"                            engine 38 with two of its knobs set
-//   linear    "cublaslt:42.0.1c.0.3.0.0.0"                   the algorithm's 64 bytes, in eights
-//   linear    "cublaslt:42.0.1c... cublaslt:15.0.1c..."      in two pieces (split_product.h)
+//   linear    "cublaslt:42.14.1.0.0.0.1c.0.5"                the algorithm's configuration
+//   linear    "cublaslt:42.14... cublaslt:15.14..."          in two pieces (split_product.h)
 //   conv      "direct"                                       cuDNN has none: a kernel of our own
 //
 // A trail holds the choices of one kernel in the order in which it makes them. Made empty, it takes
@@ -67,8 +67,9 @@ std::string to_string(const DnnEngine& engine);
 // Nothing for text that is none.
 std::optional<DnnEngine> parse_dnn_engine(std::string_view text);
 
-// An algorithm of cuBLASLt: the eight words of cublasLtMatmulAlgo_t.
-using BlasAlgorithm = std::array<std::uint64_t, 8>;
+// An algorithm of cuBLASLt: the values of CUBLASLT_ALGO_CONFIG_ID and the attributes behind it, in
+// their order. Not the bytes of cublasLtMatmulAlgo_t: some of those are never written.
+using BlasAlgorithm = std::array<std::uint32_t, 9>;
 std::string to_string(const BlasAlgorithm& algorithm);
 std::optional<BlasAlgorithm> parse_blas_algorithm(std::string_view text);
 

@@ -1,9 +1,9 @@
 #include "plimsoll/kernels/cuda/product.h"
 
 #include <array>
-#include <cstring>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <cublasLt.h>
@@ -132,17 +132,36 @@ struct Product::State {
     const std::optional<BlasAlgorithm> wanted = parse_blas_algorithm(engine);
     if (!wanted) return no_such_engine("cuBLASLt", engine);
     for (const cublasLtMatmulHeuristicResult_t& one : listed(kMostListed)) {
-      if (one.state != CUBLAS_STATUS_SUCCESS || words_of(one) != *wanted) continue;
+      if (one.state != CUBLAS_STATUS_SUCCESS || configuration_of(one) != *wanted) continue;
       chosen = one;
       return {};
     }
     return no_such_engine("cuBLASLt", engine);
   }
 
-  static BlasAlgorithm words_of(const cublasLtMatmulHeuristicResult_t& one) {
+  static BlasAlgorithm configuration_of(const cublasLtMatmulHeuristicResult_t& one) {
+    constexpr std::array kAttributes = {CUBLASLT_ALGO_CONFIG_ID,
+                                        CUBLASLT_ALGO_CONFIG_TILE_ID,
+                                        CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+                                        CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+                                        CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
+                                        CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,
+                                        CUBLASLT_ALGO_CONFIG_STAGES_ID,
+                                        CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID,
+                                        CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID};
     BlasAlgorithm out{};
-    static_assert(sizeof(out) == sizeof(one.algo));
-    std::memcpy(out.data(), &one.algo, sizeof(one.algo));
+    static_assert(kAttributes.size() == std::tuple_size_v<BlasAlgorithm>);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      // Two of them have 16 bits, the others 32.
+      const bool narrow = kAttributes[i] == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ||
+                          kAttributes[i] == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
+      std::uint16_t half = 0;
+      std::size_t written = 0;
+      cublasLtMatmulAlgoConfigGetAttribute(&one.algo, kAttributes[i],
+                                           narrow ? static_cast<void*>(&half) : &out[i],
+                                           narrow ? sizeof(half) : sizeof(out[i]), &written);
+      if (narrow) out[i] = half;
+    }
     return out;
   }
 };
@@ -163,7 +182,7 @@ Result<Product> Product::make(const ProductShape& shape, const CudaKernelOptions
       state->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(shape.alignment));
     const auto wanted = options.engines ? options.engines->next() : std::nullopt;
     PLIMSOLL_RETURN_IF_ERROR(wanted ? state->take(*wanted) : state->choose());
-    if (options.engines) options.engines->took(to_string(State::words_of(state->chosen)));
+    if (options.engines) options.engines->took(to_string(State::configuration_of(state->chosen)));
   }
   return Product(std::move(state));
 }

@@ -26,7 +26,8 @@ TEST(CudaProduct, MakesAnAlgorithmAgainByItsName) {
       ASSERT_TRUE(again) << again.error().message;
       EXPECT_EQ(wanted.text(), chosen.text());
       EXPECT_EQ(again->workspace(), first->workspace());
-      for (const char* none : {"cublaslt:ffff.0.0.0.0.0.0.0", "cublaslt:1", "cudnn:1", "direct"}) {
+      for (const char* none :
+           {"cublaslt:ffff.0.0.0.0.0.0.0.0", "cublaslt:1", "cudnn:1", "direct"}) {
         EngineTrail unknown(none);
         options.engines = &unknown;
         const auto refused = Product::make(shape, options);
