@@ -224,6 +224,18 @@ class Ranks(unittest.TestCase):
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn("rank 1 runs 'mlp'", result.stderr)
 
+    def test_a_rank_with_another_plan_is_named(self):
+        for name, bucket in (("small.json", 1), ("large.json", "1GiB")):
+            made = self.call([PROGRAM, "plan", *MLP, "--ranks", 2, "--bucket-bytes", bucket, "-o", name])
+            self.assertEqual(made.returncode, 0, made.stderr)
+        run = [PROGRAM, "run", "small.json", "--steps", 1]
+        same = self.call([*MPIRUN, "-n", 2, *run])
+        self.assertEqual(same.returncode, 0, same.stderr)
+        other = self.call([*MPIRUN, "-n", 1, *run, ":", "-n", 1, PROGRAM, "run", "large.json", "--steps", 1])
+        self.assertEqual(other.returncode, 3, other.stderr)
+        self.assertEqual(other.stderr.count("plimsoll:"), 1, other.stderr)
+        self.assertIn("rank 1 runs 'large.json'", other.stderr)
+
     def test_a_killed_rank_ends_all(self):
         run = self.begun("--ranks", "2")
         os.kill(ranks_of(self.mark)[1], signal.SIGKILL)

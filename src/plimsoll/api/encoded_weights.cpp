@@ -179,37 +179,38 @@ Status take_back(const FormLadder& ladder, const EncodedWeightsRequest& request,
   return {};
 }
 
+// Where what the file has encoded is not enough. What loading takes beside the arena grows with it.
+Status add_further_rungs(const EncodedWeightsRequest& request, const runtime::ModelWeights& file,
+                         FormLadder& ladder, EncodedWeightsChoice& choice) {
+  PLIMSOLL_TRY(const std::vector<Rung> more, further_rungs(choice.graph, file, request));
+  const std::size_t before = ladder.steps().size();
+  for (const Rung& rung : more) PLIMSOLL_RETURN_IF_ERROR(ladder.add(rung));
+  if (ladder.steps().size() > before) choice.loading = file.loading_bytes(choice.graph, true);
+  if (request.lossy.empty())
+    choice.advice = "`--lossy` keeps weights in fewer bits, q8_0 or the forms that it lists";
+  return {};
+}
+
 // The steps that make everything fit at the least time; all of them where even that is too much.
-// The ladder grows where what the file has encoded is not enough.
 Result<std::vector<FormChange>> steps_that_fit(const EncodedWeightsRequest& request,
                                                const runtime::ModelWeights& file,
                                                FormLadder& ladder, EncodedWeightsChoice& choice) {
   PLIMSOLL_TRY(const Bytes plain, request.arena_of(choice.graph));
   PLIMSOLL_TRY(const Bytes all, parse_byte_size(request.budget, plain));
   choice.budget = std::to_string(all.value);
-  Bytes budget = all - choice.loading;
-  if (plain <= budget) return std::vector<FormChange>();
+  if (plain <= all - choice.loading) return std::vector<FormChange>();
   const auto arena_with = [&](std::size_t count) -> Result<Bytes> {
     PLIMSOLL_TRY(const ir::Graph graph, ladder.graph_with(ladder.first(count)));
     return request.arena_of(graph);
   };
   PLIMSOLL_RETURN_IF_ERROR(ladder.add(forms_of_file(choice.graph, file, request)));
   PLIMSOLL_TRY(const Bytes least, arena_with(ladder.steps().size()));
-  if (least > budget) {
-    PLIMSOLL_TRY(const std::vector<Rung> more, further_rungs(choice.graph, file, request));
-    const std::size_t before = ladder.steps().size();
-    for (const Rung& rung : more) PLIMSOLL_RETURN_IF_ERROR(ladder.add(rung));
-    if (ladder.steps().size() > before) {
-      choice.loading = file.loading_bytes(choice.graph, true);
-      budget = all - choice.loading;
-    }
-    if (request.lossy.empty())
-      choice.advice = "`--lossy` keeps weights in fewer bits, q8_0 or the forms that it lists";
-  }
-  if (ladder.steps().empty()) return std::vector<FormChange>();
+  if (least > all - choice.loading)
+    PLIMSOLL_RETURN_IF_ERROR(add_further_rungs(request, file, ladder, choice));
+  const Bytes budget = all - choice.loading;
   std::size_t too_few = 0;
   std::size_t enough = ladder.steps().size();
-  while (enough - too_few > 1) {
+  while (enough > too_few + 1) {
     const std::size_t middle = too_few + (enough - too_few) / 2;
     PLIMSOLL_TRY(const Bytes arena, arena_with(middle));
     (arena <= budget ? enough : too_few) = middle;
