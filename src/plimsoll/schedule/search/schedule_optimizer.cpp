@@ -300,6 +300,9 @@ void ScheduleOptimizer::choose_orders(std::uint64_t seed) {
   orders_.emplace_back(problem_, polished(given_.order, hurry * how_.order.given_until, random));
   orders_.emplace_back(
       problem_, polished(list_order(problem_, how_.order), hurry * how_.order.list_until, random));
+  if (!best_ && !lowest_.order.empty())
+    orders_.emplace_back(problem_,
+                         polished(lowest_.order, hurry * how_.order.lowest_until, random));
 }
 
 // Once for all budgets, unless there is time for a much wider beam.
@@ -358,9 +361,11 @@ void ScheduleOptimizer::cut_segments() {
     cut_segments(renumbered(problem_, *mirrored_), mirrored_->order, until(share), offer);
   cut_segments(problem_, given_.order, until(share), offer);
   if (best_ || lowest.order.empty() || !intervals_searchable()) return;
-  lowest.excess =
-      Retention::from_actions(no_swap_, Sequence(no_swap_, lowest.order), lowest.list).excess();
-  nearest_ = std::move(lowest);
+  Retention start =
+      Retention::from_actions(no_swap_, Sequence(no_swap_, lowest.order), lowest.list);
+  start.set_limit(budget_);
+  lowest.excess = start.excess();
+  if (lowest.excess < bytes_over_budget(least_over())) nearest_ = std::move(lowest);
 }
 
 // Where walks only thrash, what comes before the interval search is kept short.
@@ -469,10 +474,22 @@ Retention ScheduleOptimizer::starting_point(std::uint64_t seed, int number, bool
     if (const auto list = with_forms(action_list_of(best_->schedule)))
       return Retention::from_actions(no_swap_, Sequence(no_swap_, best_->order), *list);
   }
-  // Where nothing was found yet, every other attempt goes from the lowest order.
-  if (!best_ && !lowest_.order.empty() && number % 2 == 0)
-    return Retention(no_swap_, lowest_.order);
+  // Where nothing was found yet, three of four go from the order with the least to let go.
+  if (!best_ && number % 4 != 3) return Retention(no_swap_, least_over().order);
   return Retention(no_swap_, orders_[seed % orders_.size()].order);
+}
+
+// Byte · tasks over the budget, with nothing recomputed.
+std::int64_t ScheduleOptimizer::bytes_over_budget(const Sequence& sequence) const {
+  std::int64_t sum = 0;
+  for (const std::int64_t bytes : bytes_over_time(problem_, sequence.order))
+    sum += std::max<std::int64_t>(0, bytes - budget_);
+  return sum;
+}
+
+const Sequence& ScheduleOptimizer::least_over() const {
+  return *std::ranges::min_element(
+      orders_, {}, [this](const Sequence& sequence) { return bytes_over_budget(sequence); });
 }
 
 void ScheduleOptimizer::try_intervals(std::uint64_t seed, int number, IntervalRound round,

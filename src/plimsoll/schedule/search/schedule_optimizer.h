@@ -106,6 +106,8 @@ class ScheduleOptimizer {
   void in_rounds(std::uint64_t seed, int rounds, double end, const Attempt& attempt);
   std::function<double()> progress_of(double from, double to, std::int64_t counts) const;
   IntervalRound interval_round(int number) const;
+  std::int64_t bytes_over_budget(const Sequence& sequence) const;
+  const Sequence& least_over() const;  // of the orders, by that
   void try_intervals(std::uint64_t seed, int number, IntervalRound round, double from, double to);
   Retention starting_point(std::uint64_t seed, int number, bool afresh, bool nearest);
   void try_gaps(std::uint64_t seed, bool from_best, double from, double to);
