@@ -355,7 +355,7 @@ SECTIONS = [
     Section("thousand", "docs/benchmarks.md", "plimsoll plan resnet --depth 1000 --batch 32 --figure --deadline 10s", ["strategy", "feature maps", "time"], classic_figure),
     Section("graphs", "docs/benchmarks.md", "build/release/bin/fit_bench 4 NAME", ["graph", "nodes", "budget", "proven optimum", "ours", "lower bound", "first plan"], generated_graphs, ours=(4,)),
     Section("published", "docs/benchmarks.md", "PLIMSOLL_MOCCASIN=moccasin/data tools/figures.py published", ["graph", "budget", "proven optimum", "ours", "lower bound", "order free"], published_graphs, ours=(3,)),
-    Section("hard", "docs/benchmarks.md", "build/release/bin/hard_bench 10 FAMILY 101 102 2", ["graph", "budget", "seed", "before", "now"], by_hand, texts=5),
+    Section("hard", "docs/benchmarks.md", "build/release/bin/hard_bench 5 FAMILY 101 102 1", ["graph", "budget", "seed", "before", "now"], by_hand, texts=5),
     Section("replay", "docs/benchmarks.md", "plimsoll replay FILE --allocator all", ["trace", "plimsoll", "PyTorch default", "expandable segments"], by_hand, texts=4),
     Section("recorded", "docs/benchmarks.md", "python bench/trace/record_traces.py FOLDER && plimsoll replay FOLDER/NAME.jsonl.gz", ["trace", "live", "without shared slabs", "with"], by_hand, texts=4),
     Section("slabs", "docs/benchmarks.md", "bash torch/tests/run_on_gpu.sh", ["1/n of what is held / of a request", "reserved over live", "map calls", "H200: reserved / allocated, time"], by_hand, texts=4),

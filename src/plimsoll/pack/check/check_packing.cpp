@@ -24,6 +24,7 @@ class Checker {
       for (const BufferId id : members) class_[id.index()] = members.front().index();
     }
     auto gap = problem.gaps.begin();
+    boxes_.reserve(problem.size() + 2 * problem.gaps.size());
     for (std::size_t i = 0; i < problem.size(); ++i) {
       const Buffer& buffer = problem.buffers[i];
       const std::size_t before = boxes_.size();
@@ -80,15 +81,21 @@ class Checker {
   // Space runs. In a right packing the boxes over one byte come one after another in time, but for
   // members of one class; so whoever does not meet its neighbours meets nobody beyond them.
   Status check_overlaps() const {
-    std::vector<const Box*> rising, falling;
-    for (const Box& box : boxes_) rising.push_back(&box);
-    falling = rising;
-    std::sort(rising.begin(), rising.end(), [](auto* a, auto* b) { return a->lo < b->lo; });
-    std::sort(falling.begin(), falling.end(), [](auto* a, auto* b) { return a->hi < b->hi; });
+    // Each address beside its box: a million are sorted without looking at any box.
+    std::vector<std::pair<std::int64_t, const Box*>> rising, falling;
+    rising.reserve(boxes_.size());
+    falling.reserve(boxes_.size());
+    for (const Box& box : boxes_) {
+      rising.emplace_back(box.lo, &box);
+      falling.emplace_back(box.hi, &box);
+    }
+    std::sort(rising.begin(), rising.end());
+    std::sort(falling.begin(), falling.end());
     std::vector<std::set<std::pair<__int128, const Box*>>> here(problem_.memories.size());
     auto gone = falling.begin();
-    for (const Box* box : rising) {
-      for (; (*gone)->hi <= box->lo; ++gone) here[memory(**gone)].erase({start(**gone), *gone});
+    for (const auto& [lo, box] : rising) {
+      for (; gone->first <= lo; ++gone)
+        here[memory(*gone->second)].erase({start(*gone->second), gone->second});
       auto& boxes = here[memory(*box)];
       const auto at = boxes.insert({start(*box), box}).first;
       const Box* hit = first_met(*box, std::next(at), boxes.end());

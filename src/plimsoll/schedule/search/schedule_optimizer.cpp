@@ -297,12 +297,10 @@ void ScheduleOptimizer::choose_orders(std::uint64_t seed) {
   if (!lowest_.order.empty()) orders_.push_back(lowest_);
   Random random(seed);
   const double hurry = hurried();
-  const bool from_lowest = !best_ && !lowest_.order.empty();
-  if (!from_lowest)
-    orders_.emplace_back(problem_, polished(given_.order, hurry * how_.order.given_until, random));
+  orders_.emplace_back(problem_, polished(given_.order, hurry * how_.order.given_until, random));
   orders_.emplace_back(
       problem_, polished(list_order(problem_, how_.order), hurry * how_.order.list_until, random));
-  if (from_lowest)
+  if (!best_ && !lowest_.order.empty())
     orders_.emplace_back(problem_,
                          polished(lowest_.order, hurry * how_.order.lowest_until, random));
 }

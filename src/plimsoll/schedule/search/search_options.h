@@ -56,8 +56,7 @@ struct OrderSearchOptions {
   // beam_order.h: so wide as a share of the deadline allows, at so many bytes a second.
   double beam_share = 0.05, beam_bytes_per_second = 3e9, counted_beam_bytes = 3e8;
   std::int32_t narrowest_beam = 2, widest_beam = 300, counted_beam = 64;
-  // Of the whole deadline: when each has to be done. The lowest order is polished in place of the
-  // given one where no plan is known.
+  // Of the whole deadline: when each has to be done; the lowest order only where no plan is known.
   double given_until = 0.1, list_until = 0.2, lowest_until = 0.3;
 };
 
