@@ -42,7 +42,7 @@ void plimsoll_use_fake_device(std::int64_t capacity);
 // Bytes that each device may hold at most; before the first allocation.
 void plimsoll_set_capacity(std::int64_t bytes);
 
-// Why live blocks cannot move to the host, as a sentence; empty when they can. The device is opened.
+// Why live blocks cannot move to the host, as a sentence; empty when they can. Opens the device.
 char* plimsoll_spill_refusal(int device);
 // Host bytes that spilling the blocks would pin beside what is pinned.
 std::int64_t plimsoll_to_be_pinned(int device, void* const* blocks, std::int64_t count);

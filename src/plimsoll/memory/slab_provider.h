@@ -62,8 +62,8 @@ class SlabProvider {
   virtual std::optional<PhysicalHandle> create(Bytes size) = 0;
   virtual void release(PhysicalHandle handle, Bytes size) = 0;
   virtual bool map(Address address, PhysicalHandle handle, Bytes size) = 0;
-  // All of the row from `address` on, or none of it. Access is given once for all of it: that call is
-  // most of what mapping costs.
+  // All of the row from `address` on, or none of it. Access is given once for all of it: that call
+  // is most of what mapping costs.
   virtual bool map_row(Address address, std::span<const RowEntry> row) {
     Address at = address;
     for (const RowEntry& one : row) {

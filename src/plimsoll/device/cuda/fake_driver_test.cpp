@@ -1,6 +1,6 @@
-// Spilling through the calls of the CUDA driver, on a driver that is a table of functions of our own:
-// handles are files in memory, and what is mapped can be read by this test. No GPU is needed; what a
-// real driver does with the same calls is checked by tests named Cuda.
+// Spilling through the calls of the CUDA driver, on a driver that is a table of functions of our
+// own: handles are files in memory, and what is mapped can be read by this test. No GPU is needed;
+// what a real driver does with the same calls is checked by tests named Cuda.
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
