@@ -26,7 +26,7 @@ from plimsoll_torch.saved_set import greedy, simulate
 from plimsoll_torch.schedule import find_schedule
 from plimsoll_torch.task_graph import TaskGraph, output_of
 
-VERSION = 7  # of the plans: changes when the same request would be planned otherwise
+VERSION = 8  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
 _SLACK_BITS = 10  # one part in 1,024 of the room

@@ -152,7 +152,7 @@ class Session:
         """What was unseen before kernels were fused less is not what is unseen now: plan once more for the difference."""
         index, allowed = len(self.in_call) - 1, self.unseen.get(len(self.in_call) - 1, 0)
         unused = room - planned.peak
-        if index in self.widened or not planned.again_seconds or unused < _WORTH_PLANNING_AGAIN * room or allowed <= unseen:
+        if index in self.widened or not planned.again_seconds or unused < _WORTH_PLANNING_AGAIN * room or allowed <= max(0, unseen):
             return
         self.widened[index] = allowed
         self.unseen[index] = max(0, unseen) + unused // 8

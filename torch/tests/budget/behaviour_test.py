@@ -282,6 +282,23 @@ class Behaviour(unittest.TestCase):
         self.assertLess(difference(gradients(model, arguments)[1], theirs), 1e-5)
         self.assertEqual(model.plimsoll.plans[-1].by, "schedule")
 
+    def test_a_loss_in_parts_is_scheduled_with_its_gradients(self):
+        class Parts(Transformer):
+            def forward(self, x, y):
+                h = self.tokens(x) + self.places(torch.arange(x.shape[1]))
+                for block in self.blocks:
+                    h = block(h)
+                return pt.linear_cross_entropy(self.norm(h), self.head.weight, y, chunks=4)
+        torch.manual_seed(0)
+        model, arguments = Parts("gpt2", vocabulary=2000, longest=64, width=64, layers=2).train(), _words(2000, 4, 64)
+        theirs = gradients(copy.deepcopy(model), arguments)[1]
+        torch._dynamo.reset()
+        pt.compile(model, part_of(model, arguments, 0.7), search=SEARCH)
+        self.assertLess(difference(gradients(model, arguments)[1], theirs), 1e-5)
+        plan = model.plimsoll.plans[-1]
+        self.assertEqual((plan.by, plan.why), ("schedule", ""))
+        self.assertLess(plan.peak, 3 * 4 * 2000 * 256, "three times the logits of all parts were never there")
+
     def test_report(self):
         model, arguments = small()
         pt.compile(model, part_of(model, arguments, 0.6), search=SEARCH)
