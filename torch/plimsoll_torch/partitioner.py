@@ -18,7 +18,7 @@ import torch
 from torch._functorch import partitioners
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
-from plimsoll_torch import rewrite, step_in_backward
+from plimsoll_torch import rewrite, step_in_backward, stored
 from plimsoll_torch.allocation_audit import StepAudit
 from plimsoll_torch.kernel_times import KernelTimes, has_workspace
 from plimsoll_torch.operators import span_bytes, tensors
@@ -26,7 +26,7 @@ from plimsoll_torch.saved_set import greedy, simulate
 from plimsoll_torch.schedule import find_schedule
 from plimsoll_torch.task_graph import TaskGraph, output_of
 
-VERSION = 6  # of the plans: changes when the same request would be planned otherwise
+VERSION = 8  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
 _SLACK_BITS = 10  # one part in 1,024 of the room
@@ -170,6 +170,7 @@ class Partitioner(CustomPartitionerFn):
                 if found.fits:
                     planned.smallest_bytes = max(smallest, found.peak)
                     break
+        stored.mark(tasks)
         always = list(info.inputs) + [n for n in graph.nodes if n.op == "call_function" and partitioners.is_sym_node(n)
                                       and n not in info.tangents_closure]
         if found.fits:

@@ -25,7 +25,7 @@ import torch
 import torch._dynamo.utils
 import torch._inductor.config
 
-from plimsoll_torch import fusion, padding, resident
+from plimsoll_torch import fusion, padding, resident, stored
 from plimsoll_torch.allocation_audit import Watcher
 from plimsoll_torch.byte_size import show_bytes
 from plimsoll_torch.cache_folder import cache_folder
@@ -152,7 +152,7 @@ class Session:
         """What was unseen before kernels were fused less is not what is unseen now: plan once more for the difference."""
         index, allowed = len(self.in_call) - 1, self.unseen.get(len(self.in_call) - 1, 0)
         unused = room - planned.peak
-        if index in self.widened or not planned.again_seconds or unused < _WORTH_PLANNING_AGAIN * room or allowed <= unseen:
+        if index in self.widened or not planned.again_seconds or unused < _WORTH_PLANNING_AGAIN * room or allowed <= max(0, unseen):
             return
         self.widened[index] = allowed
         self.unseen[index] = max(0, unseen) + unused // 8
@@ -211,7 +211,7 @@ class Session:
             self.in_call, self.audit = [], None
             hits = _cache_hits()
             try:
-                with Watcher(self._generated), fusion.distance(self.strict), padding.decided(), torch._functorch.config.patch(**self._functorch_options()):
+                with Watcher(self._generated), fusion.distance(self.strict), padding.decided(), stored.as_planned(), torch._functorch.config.patch(**self._functorch_options()):
                     out = self.compiled(*args, **kwargs)
                 break
             except _PlanAgain:

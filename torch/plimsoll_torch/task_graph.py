@@ -89,8 +89,14 @@ class TaskGraph:
         forward = {n for n in self.nodes if info.is_required_fw(n)}
         # Only the backward pass reads the log-sum-exp of attention, but the forward pass makes it.
         forward |= {n for n in self.nodes if is_getitem(n) and n.args[0] in forward}
-        # What neither pass claims (1 / (n sigma)) may be made early, and is if it is to be saved.
-        forward |= {n for n in extra if n.op == "call_function" and n not in info.tangents_closure}
+        # What neither pass claims (1 / (n sigma), gradients that a loss in parts makes with its logits) may be made early, and is
+        # if it is to be saved: with everything that it is made of.
+        work = [n for n in extra if n.op == "call_function" and n not in info.tangents_closure]
+        while work:
+            n = work.pop()
+            if n not in forward:
+                forward.add(n)
+                work += [i for i in n.all_input_nodes if i.op == "call_function"]
         self.forward = forward
 
     def _same_pass(self, a, b):

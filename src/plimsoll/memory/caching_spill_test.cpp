@@ -14,11 +14,11 @@
 namespace plimsoll::memory {
 namespace {
 
-constexpr StreamId kMain{0};
-constexpr StreamId kSide{7};
-
 class Spill : public ::testing::Test {
  protected:
+  static constexpr StreamId kMain{0};
+  static constexpr StreamId kSide{7};
+
   static FakeDeviceOptions device_of(Bytes capacity) {
     FakeDeviceOptions options;
     options.capacity = capacity;

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 import plimsoll_torch as pt  # noqa: E402
 from measured import difference, gradients, peak_of  # noqa: E402
 from models import ResNet, Transformer, _words  # noqa: E402
-from plimsoll_torch import resident, rewrite  # noqa: E402
+from plimsoll_torch import preview, resident, rewrite, stored  # noqa: E402
 
 torch.set_num_threads(1)
 SEARCH = {"deadline": 0.5, "threads": 1}
@@ -47,6 +47,22 @@ class Broken(nn.Module):
         h = self.first(x)
         torch._dynamo.graph_break()
         return self.second(h).square().mean()
+
+
+class Joined(nn.Module):
+    """A residual with a norm behind the sum's ReLU, as in ResNet."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(32, 32, 1, bias=False), nn.BatchNorm2d(32)
+
+    def forward(self, x):
+        return torch.relu(self.norm(self.conv(x)) + x)
+
+
+class Mean(nn.Module):
+    def forward(self, x):
+        return x.square().mean()
 
 
 class Checkpointed(nn.Module):
@@ -235,6 +251,53 @@ class Behaviour(unittest.TestCase):
         self.assertGreaterEqual(most, 2)
         self.assertLess(most, 16)
         self.assertTrue(all(p.grad is None for p in model.parameters()))
+
+    def test_plans_models_with_buffers(self):
+        torch.manual_seed(0)
+        model = ResNet().train()
+        seen = pt.plan(model, (torch.randn(4, 3, 32, 32), torch.randint(0, 10, (4,))), shares=(), **SEARCH)
+        held = sum(t.nbytes for t in [*model.parameters(), *model.buffers()])
+        self.assertGreaterEqual(seen.resident_bytes, held)
+        self.assertIs(type(model.stem[1].running_mean), torch.Tensor, "the model itself is left as it is")
+
+    def test_sums_of_gradients_take_the_place_of_their_operands(self):
+        torch.manual_seed(0)
+        residuals = nn.Sequential(*[Joined() for _ in range(6)], nn.Flatten(), nn.Linear(32 * 64, 1), Mean()).train()
+        plain = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 1), Mean()).train()
+        for model, x, sums in ((residuals, torch.randn(16, 32, 8, 8), 4), (plain, torch.randn(16, 64), 0)):
+            (tasks,) = preview.capture(model, (x,))[0].tasks
+            stored.mark(tasks)
+            marked = [v for v in tasks.values if v.node.meta.get(stored.MARK)]
+            masked = [v for v in marked if v.node.target is torch.ops.aten.where.self]  # a ReLU's mask on the sum of two gradients
+            self.assertEqual(len(masked), sums, [str(v.node) for v in marked])
+            self.assertTrue(all(not v.forward and v.bytes == x.nbytes for v in masked))
+
+    def test_gradients_of_residuals_are_those_of_pytorch(self):
+        torch.manual_seed(0)
+        model = nn.Sequential(*[Joined() for _ in range(6)], nn.Flatten(), nn.Linear(32 * 64, 1), Mean()).train()
+        arguments = (torch.randn(16, 32, 8, 8),)
+        theirs = gradients(copy.deepcopy(model), arguments)[1]
+        torch._dynamo.reset()
+        pt.compile(model, part_of(model, arguments, 0.6), search=SEARCH)
+        self.assertLess(difference(gradients(model, arguments)[1], theirs), 1e-5)
+        self.assertEqual(model.plimsoll.plans[-1].by, "schedule")
+
+    def test_a_loss_in_parts_is_scheduled_with_its_gradients(self):
+        class Parts(Transformer):
+            def forward(self, x, y):
+                h = self.tokens(x) + self.places(torch.arange(x.shape[1]))
+                for block in self.blocks:
+                    h = block(h)
+                return pt.linear_cross_entropy(self.norm(h), self.head.weight, y, chunks=4)
+        torch.manual_seed(0)
+        model, arguments = Parts("gpt2", vocabulary=2000, longest=64, width=64, layers=2).train(), _words(2000, 4, 64)
+        theirs = gradients(copy.deepcopy(model), arguments)[1]
+        torch._dynamo.reset()
+        pt.compile(model, part_of(model, arguments, 0.7), search=SEARCH)
+        self.assertLess(difference(gradients(model, arguments)[1], theirs), 1e-5)
+        plan = model.plimsoll.plans[-1]
+        self.assertEqual((plan.by, plan.why), ("schedule", ""))
+        self.assertLess(plan.peak, 3 * 4 * 2000 * 256, "three times the logits of all parts were never there")
 
     def test_report(self):
         model, arguments = small()

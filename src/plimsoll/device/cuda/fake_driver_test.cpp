@@ -17,6 +17,8 @@
 namespace plimsoll::device::cuda {
 namespace {
 
+namespace fake_calls {
+
 // What the fake driver has been told. Functions of a driver have no object, so neither has this.
 struct Machine {
   int host_mapping = 1;  // the attribute
@@ -109,9 +111,13 @@ Driver fake_driver() {
   return out;
 }
 
+}  // namespace fake_calls
+
+using fake_calls::machine;
+
 class FakeDriver : public ::testing::Test {
  protected:
-  void SetUp() override { machine = Machine{}; }
+  void SetUp() override { machine = fake_calls::Machine{}; }
   void TearDown() override { EXPECT_TRUE(machine.handles.empty()) << "a handle was not released"; }
   CudaDevice device() const {
     CudaDevice out;
@@ -126,7 +132,7 @@ class FakeDriver : public ::testing::Test {
     return count;
   }
 
-  const Driver driver_ = fake_driver();
+  const Driver driver_ = fake_calls::fake_driver();
 };
 
 TEST_F(FakeDriver, SpillsAndRestoresBytesAtTheirAddress) {

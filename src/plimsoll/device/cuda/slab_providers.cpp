@@ -122,7 +122,7 @@ std::string VmmProvider::find_host_refusal() {
   if (asked == CUDA_SUCCESS && known == 0) {
     return name() + " says that it cannot map host memory (HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT)";
   }
-  // A driver that does not know the question may do it, one that says yes may be kept from it.
+  // A driver that does not know the question may do it all the same, and one that says yes may not.
   PhysicalHandle handle;
   const CUresult code = create_at(host_of(device_), granularity(), handle);
   if (code != CUDA_SUCCESS) {
