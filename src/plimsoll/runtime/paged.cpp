@@ -12,7 +12,6 @@
 namespace plimsoll::runtime {
 namespace {
 
-enum PagedStream : std::size_t { kComputes, kCopiesOut, kCopiesIn };
 constexpr std::size_t kPagedStreams = AccessOrder::kStreams;
 
 // How long a launch takes does not matter much beside the copies of its operands: a card's memory.

@@ -27,9 +27,11 @@
 
 namespace plimsoll::runtime {
 
+enum PagedStream : std::size_t { kComputes, kCopiesOut, kCopiesIn };
+
 class AccessOrder {
  public:
-  static constexpr std::size_t kStreams = 3;
+  static constexpr std::size_t kStreams = 3;  // those of PagedStream
   // The number of the last command of each stream that must be over; 0: none.
   using Numbers = std::array<std::int64_t, kStreams>;
   using Range = Interval<std::int64_t>;

@@ -10,9 +10,7 @@
 namespace plimsoll::runtime {
 namespace {
 
-constexpr int kSteps = 4;  // the first learns, the others settle
-
-enum Stream : std::size_t { kComputes, kCopiesOut, kCopiesIn };
+constexpr int kRehearsed = 4;  // the first learns, the others settle
 
 class Rehearsal {
  public:
@@ -41,7 +39,7 @@ class Rehearsal {
   }
 
  private:
-  std::int64_t issue(Stream stream, const AccessOrder::Numbers& waits, double seconds) {
+  std::int64_t issue(PagedStream stream, const AccessOrder::Numbers& waits, double seconds) {
     host_ += stream == kComputes ? rates_.launch_host_seconds : rates_.copy_host_seconds;
     double begin = std::max(host_, free_[stream]);
     for (std::size_t other = 0; other < AccessOrder::kStreams; ++other) {
@@ -61,7 +59,7 @@ class Rehearsal {
       AccessOrder::Numbers waits = out ? on_device_.before_read(there) : at_home_.before_read(home);
       AccessOrder::join(waits, out ? at_home_.before_write(home) : on_device_.before_write(there));
       if (move.fault) waits[kComputes] = std::max(waits[kComputes], launched_);
-      const Stream stream = out ? kCopiesOut : kCopiesIn;
+      const PagedStream stream = out ? kCopiesOut : kCopiesIn;
       const double rate = out ? rates_.out_bytes_per_second : rates_.in_bytes_per_second;
       const std::int64_t mark =
           issue(stream, waits,
@@ -174,7 +172,7 @@ Result<RehearsedStep> rehearse(const PagedProgram& program, const PagingOptions&
                                const PagingRates& rates) {
   Rehearsal rehearsal(program, options, rates);
   RehearsedStep out;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kRehearsed; ++step) {
     PLIMSOLL_TRY(out, rehearsal.step());
   }
   return out;
@@ -183,6 +181,8 @@ Result<RehearsedStep> rehearse(const PagedProgram& program, const PagingOptions&
 Result<PagingOptions> chosen_options(const PagedProgram& program, const PagingOptions& options,
                                      const PagingRates& rates) {
   if (options.policy < PagingPolicy::kPreEvict || !options.forget_dead) return options;
+  PLIMSOLL_TRY(const RehearsedStep as_asked, rehearse(program, options, rates));
+  if (as_asked.counts.evictions == 0) return options;
   PagingOptions best = options;
   double least = 0;
   const auto consider = [&](const PagingOptions& way) -> Status {
