@@ -205,7 +205,11 @@ class Devices(Running):
 
     def test_what_a_card_cannot_do_is_not_planned_for_one_on_paper(self):
         self.refused(2, ["plan sets are for the CPU"], "plan", "mlp", "--device", "h200", "--sizes", "batch=1..2")
-        self.refused(2, ["--lossy"], "plan", "mlp", "--device", "h200", "--budget", "80%", "--techniques", "all", "--lossy", "fp16")
+
+    def test_lossy_encodings_are_planned_for_a_card_where_they_are_asked_for(self):
+        budget = ("plan", "mlp", "--device", "h200", "--budget", "80%", "--techniques", "all")
+        self.assertIn("encoded (lossy: fp16)", self.done(*budget, "--lossy", "fp16").stdout)
+        self.assertNotIn("lossy", self.done(*budget).stdout)
 
     def test_a_plan_has_the_arithmetic_that_was_asked_for(self):
         for words, expected in ((["--tf32"], "sm_90 tf32"), ([], "sm_90")):
