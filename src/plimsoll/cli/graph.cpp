@@ -45,7 +45,7 @@ Status say_written(const GraphOptions& options) {
             .dump()
             .c_str());
   } else if (!error) {
-    std::printf("%s  %s\n", options.output.c_str(), human(bytes).c_str());
+    std::fprintf(stderr, "%s  %s\n", options.output.c_str(), human(bytes).c_str());
   }
   return {};
 }
