@@ -71,7 +71,7 @@ void print_json(const api::Explanation& explanation) {
 // Kind, name and type. What a recording has no name for is known by its event.
 std::string what(const report::Timeline& timeline, const report::Allocation& allocation) {
   const std::string kind(report::name(allocation.kind));
-  const std::string name = timeline.texts.text(allocation.name);
+  std::string name = timeline.texts.text(allocation.name);
   if (allocation.kind == report::Kind::kBefore) return name;
   if (name == report::kUnnamed)
     return fmt::format("allocated at event {}", grouped(allocation.life.begin.value));

@@ -13,6 +13,7 @@
 #include <functional>
 #include <vector>
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
 #define __global__
 #define __device__
 #define __shared__ static
@@ -173,3 +174,4 @@ inline void run_grid(unsigned blocks, const std::function<void()>& kernel) {
 }
 
 }  // namespace plimsoll::kernels::cuda
+// NOLINTEND(bugprone-reserved-identifier)
