@@ -108,7 +108,7 @@ std::string unexpected(const std::vector<VerbRow>& table, const CLI::App* verb,
 std::string usage_text(const CLI::ParseError& error) {
   static const std::regex kTwice(R"((.*): At Most 1 required but received (\d+))");
   static const std::regex kMissing(R"((.*): \d+ required (.*) missing)");
-  const std::string text = error.what();
+  std::string text = error.what();
   std::smatch found;
   if (std::regex_match(text, found, kTwice))
     return fmt::format("{} is given {} times", found[1].str(), found[2].str());
