@@ -415,6 +415,18 @@ class Behaviour(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "linear_cross_entropy: "):
                 pt.linear_cross_entropy(*wrong)
 
+    def test_gradients_of_a_loss_in_parts_do_not_wait_for_the_number_of_labels(self):
+        from torch.fx.experimental.proxy_tensor import make_fx
+        given = torch.randn(24, 8, requires_grad=True), torch.randn(31, 8, requires_grad=True), torch.randint(0, 31, (24,))
+        graph = make_fx(lambda h, w, y: torch.autograd.grad(pt.linear_cross_entropy(h, w, y, chunks=3), (h, w)))(*given).graph
+        needs = {}
+        for n in graph.nodes:
+            needs[n] = {n}.union(*(needs[i] for i in n.all_input_nodes))
+        of_labels = {n for n in graph.nodes if n.target is torch.ops.aten.sum.default and n.meta["val"].dtype is torch.int64}
+        products = [n for n in graph.nodes if n.target is torch.ops.aten.mm.default]
+        self.assertEqual((len(of_labels), len(products)), (1, 9))
+        self.assertFalse([str(n) for n in products if needs[n] & of_labels])
+
     def test_padding_is_shared_between_a_matrix_and_its_transpose(self):
         from torch.fx.experimental.proxy_tensor import make_fx
         aten = torch.ops.aten
