@@ -5,9 +5,15 @@
 
 The same number and the same gradients, up to the order of additions. Each part's gradients are computed with its logits, while they are there: the
 forward pass does the work of the backward pass, nothing is computed twice, and only gradients of the size of `hidden` and
-`weight` wait for the backward pass.
+`weight` wait for the backward pass. How many labels count enters there only: Inductor makes that number in one kernel with
+the mean of all parts, and a gradient that needed it would wait, with its logits, for the last part.
 """
 import torch
+
+
+def _add_product(total, first, second):
+    """As one kernel where there is one: Inductor makes a sum of sums in one go, when all products are there."""
+    return torch.addmm(total, first, second) if total.dtype == first.dtype else total + first @ second
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -28,16 +34,17 @@ class _LinearCrossEntropy(torch.autograd.Function):
             if wanted:
                 places = torch.arange(scaled.shape[1], device=scaled.device)
                 gradient = (scaled - log_sum[:, None]).exp() - (places == labels[:, None]).to(scaled.dtype)
-                gradient = torch.where(valid[:, None], gradient / count, 0.0).to(logits.dtype)
+                gradient = torch.where(valid[:, None], gradient / target.shape[0], 0.0).to(logits.dtype)
                 of_hidden.append((gradient @ weight.to(logits.dtype)).to(hidden.dtype))
-                of_weight = of_weight + gradient.t() @ part.to(logits.dtype)
+                of_weight = _add_product(of_weight, gradient.t(), part.to(logits.dtype))
         if wanted:
-            ctx.save_for_backward(torch.cat(of_hidden), of_weight.to(weight.dtype))
+            ctx.save_for_backward(torch.cat(of_hidden), of_weight.to(weight.dtype), count)
         return total / count
 
     @staticmethod
     def backward(ctx, gradient):
-        of_hidden, of_weight = ctx.saved_tensors
+        of_hidden, of_weight, count = ctx.saved_tensors
+        gradient = gradient * of_hidden.shape[0] / count
         return of_hidden * gradient.to(of_hidden.dtype), of_weight * gradient.to(of_weight.dtype), None, None, None
 
 

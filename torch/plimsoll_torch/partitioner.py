@@ -26,11 +26,12 @@ from plimsoll_torch.saved_set import greedy, simulate
 from plimsoll_torch.schedule import find_schedule
 from plimsoll_torch.task_graph import TaskGraph, output_of
 
-VERSION = 8  # of the plans: changes when the same request would be planned otherwise
+VERSION = 9  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
 _SLACK_BITS = 10  # one part in 1,024 of the room
 _MORE_ROOM = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, math.inf)
+_TRIES_BELOW = 3
 _ABOVE_SMALLEST = (1.005, 1.02, 1.05)  # where the smallest plan is looked for anew
 
 
@@ -160,6 +161,14 @@ class Partitioner(CustomPartitionerFn):
         found = find_schedule(tasks, room - max(0, room >> _SLACK_BITS), **self.search)
         if not found.fits and found.smallest_bytes <= room:
             found = find_schedule(tasks, room, **self.search)
+        for _ in range(_TRIES_BELOW):
+            if not found.fits or found.peak <= room:
+                break
+            # What was planned fits, the forward pass that makes everything once does not: planned for less, it may.
+            below = find_schedule(tasks, max(0, found.asked - (found.peak - room)), **self.search)
+            if not below.fits or below.peak >= found.peak:
+                break
+            found = below
         planned.limiting = [describe(tasks.values[i]) for i in found.limiting[:8]]
         planned.smallest_bytes = found.smallest_bytes
         planned.bound_seconds = found.bound_seconds

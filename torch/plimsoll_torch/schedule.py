@@ -37,6 +37,7 @@ def library():
 @dataclass
 class Schedule:
     fits: bool
+    asked: int = 0  # the budget
     message: str = ""
     peak: int = 0
     keep_all_bytes: int = 0
@@ -70,7 +71,7 @@ def plan_request(graph, budget, deadline=1.0, threads=0, work=0, names=None):
 
 def find_schedule(graph, budget, **search):
     plan = library().answer(library().request(**plan_request(graph, budget, **search)))
-    found = Schedule(fits=plan.status == capi.OK, message=plan.message, peak=plan.peak_bytes,
+    found = Schedule(fits=plan.status == capi.OK, asked=int(budget), message=plan.message, peak=plan.peak_bytes,
                      keep_all_bytes=plan.keep_all_bytes, floor_bytes=plan.floor_bytes,
                      smallest_bytes=plan.smallest_budget_bytes, limiting=[v for v, _ in plan.limiting],
                      search_seconds=plan.search_seconds,

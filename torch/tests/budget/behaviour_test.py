@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", ".."), HERE]
@@ -18,7 +19,8 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 import plimsoll_torch as pt  # noqa: E402
 from measured import difference, gradients, peak_of  # noqa: E402
 from models import ResNet, Transformer, _words  # noqa: E402
-from plimsoll_torch import preview, resident, rewrite, stored  # noqa: E402
+from plimsoll_torch import partitioner, preview, resident, rewrite, stored  # noqa: E402
+from plimsoll_torch.schedule import find_schedule  # noqa: E402
 
 torch.set_num_threads(1)
 SEARCH = {"deadline": 0.5, "threads": 1}
@@ -414,6 +416,35 @@ class Behaviour(unittest.TestCase):
         for wrong in ((hidden, weight, target[:2]), (hidden, weight.t(), target)):
             with self.assertRaisesRegex(ValueError, "linear_cross_entropy: "):
                 pt.linear_cross_entropy(*wrong)
+
+    def test_plans_for_less_where_the_forward_pass_needs_more_than_the_schedule(self):
+        model, arguments = small()
+        asked = []
+
+        def forward_needs_more(tasks, budget, **search):
+            found = find_schedule(tasks, budget, **search)
+            asked.append(budget)
+            found.peak += budget // 20 if len(asked) == 1 else 0
+            return found
+        with mock.patch.object(partitioner, "find_schedule", forward_needs_more):
+            pt.compile(model, part_of(model, arguments, 0.7), search=SEARCH)
+            gradients(model, arguments)
+        self.assertGreater(len(asked), 1)
+        self.assertLess(asked[1], asked[0])
+        self.assertEqual(model.plimsoll.plans[-1].by, "schedule")
+        self.assertLessEqual(model.plimsoll.plans[-1].modelled_bytes, asked[0])
+
+    def test_gradients_of_a_loss_in_parts_do_not_wait_for_the_number_of_labels(self):
+        from torch.fx.experimental.proxy_tensor import make_fx
+        given = torch.randn(24, 8, requires_grad=True), torch.randn(31, 8, requires_grad=True), torch.randint(0, 31, (24,))
+        graph = make_fx(lambda h, w, y: torch.autograd.grad(pt.linear_cross_entropy(h, w, y, chunks=3), (h, w)))(*given).graph
+        needs = {}
+        for n in graph.nodes:
+            needs[n] = {n}.union(*(needs[i] for i in n.all_input_nodes))
+        of_labels = {n for n in graph.nodes if n.target is torch.ops.aten.sum.default and n.meta["val"].dtype is torch.int64}
+        products = [n for n in graph.nodes if n.target in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)]
+        self.assertEqual((len(of_labels), len(products)), (1, 9))
+        self.assertFalse([str(n) for n in products if needs[n] & of_labels])
 
     def test_padding_is_shared_between_a_matrix_and_its_transpose(self):
         from torch.fx.experimental.proxy_tensor import make_fx
