@@ -250,7 +250,7 @@ Result<std::vector<TensorType>> infer_update_group(const Call& call) {
   const ir::Ints counts = call.attributes().integers("counts");
   if (std::ssize(counts) != kStatisticsGroup)
     return bad_input("{} counts for {} norms", counts.size(), kStatisticsGroup);
-  std::vector<TensorType> out(2 * kStatisticsGroup);
+  std::vector<TensorType> out(std::size_t{2} * kStatisticsGroup);
   for (int norm = 0; norm < kStatisticsGroup; ++norm) {
     const auto at = static_cast<std::size_t>(norm);
     if (const Status fits = expect_statistics(one_norm(call, norm), counts[at]); !fits)
@@ -316,7 +316,7 @@ ir::Attributes attributes_of(const BatchNormOptions& options) {
 }
 
 OpDefinition norm_definition(std::string_view name, int inputs, int outputs, InferRule infer,
-                             Gradient gradient, InPlace in_place, CostRule cost,
+                             Gradient gradient, const InPlace& in_place, CostRule cost,
                              EvaluateRule evaluate, DecomposeRule decompose) {
   return {.name = name,
           .inputs = exactly(inputs),
