@@ -17,6 +17,13 @@ constexpr std::size_t kPage = 4096;
 
 // Memory as an arena has it, and a file of numbered bytes.
 class FilePagesTest : public ::testing::Test {
+ public:
+  ~FilePagesTest() override {
+    ::munmap(memory_, 10 * kPage);
+    ::close(descriptor_);
+    std::filesystem::remove(path_);
+  }
+
  protected:
   FilePagesTest() {
     path_ =
@@ -27,11 +34,6 @@ class FilePagesTest : public ::testing::Test {
     descriptor_ = ::open(path_.c_str(), O_RDONLY);
     memory_ = static_cast<std::byte*>(
         ::mmap(nullptr, 10 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  }
-  ~FilePagesTest() override {
-    ::munmap(memory_, 10 * kPage);
-    ::close(descriptor_);
-    std::filesystem::remove(path_);
   }
   static std::byte in_file(std::size_t at) { return static_cast<std::byte>(at / 64 % 251); }
 

@@ -28,7 +28,7 @@ PagingOptions paging(PagingPolicy policy, std::int64_t capacity, bool forget = t
 class Network {
  public:
   Network(const PagingOptions& options, int layers, std::int64_t weight, std::int64_t activation)
-      : pager_(options), layers_(layers), activation_(activation) {
+      : pager_(options), activation_(activation) {
     for (int l = 0; l < layers; ++l) {
       weights_.push_back(pager_.create(Bytes(weight), Lifetime::kPersistent));
       pager_.overwritten(weights_.back());
@@ -89,7 +89,6 @@ class Network {
   }
 
   Pager pager_;
-  int layers_;
   std::int64_t activation_;
   std::vector<BlockId> weights_;
   BlockId input_;
