@@ -1,10 +1,5 @@
 #include "plimsoll/api/fit_to_backend.h"
 
-#include <map>
-#include <memory>
-#include <string>
-
-#include "plimsoll/ops/kernel_facts.h"
 #include "plimsoll/plan/fit/no_recompute_plan.h"
 #include "plimsoll/profile/operator_costs.h"
 #include "plimsoll/rewrite/drop_casts.h"
@@ -45,15 +40,11 @@ Result<ir::Graph> behind_layouts(ir::Graph graph, const kernels::BackendRewrites
   return graph;
 }
 
-// Kernels are asked once for each signature: to answer, a library compiles.
 rewrite::LayoutOptions layout_options(const kernels::Backend& backend) {
   rewrite::LayoutOptions out;
-  out.weights_layout = [&backend, known = std::make_shared<std::map<std::string, ir::Layout>>()](
-                           const ir::Graph& of, const ir::Node& node) {
-    const auto [place, is_new] = known->try_emplace(ops::signature(of, node));
-    if (is_new) place->second = backend.weights_layout(of, node);
-    return place->second;
-  };
+  out.weights_layout = rewrite::asked_once([&backend](const ir::Graph& of, const ir::Node& node) {
+    return backend.weights_layout(of, node);
+  });
   out.least_channels = backend.least_channels_last();
   out.weights_lie_so = backend.rewrites().lays_out_weights;
   return out;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "plimsoll/ops/kernel_facts.h"
-
 namespace plimsoll::rewrite {
 
 using ir::Layout;
@@ -49,16 +47,9 @@ void LayoutForms::lay_out_convolution(const ir::Node& node, const ConvolutionFor
     if (is_narrow(node, form) && choice.keeps_image) keep_image(node, form, out);
   }
   if (!options_.weights_layout) return;
-  const Layout wanted = ask_kernel(node, out);
+  const ir::Graph alone = node_alone(graph_, node, out);
+  const Layout wanted = options_.weights_layout(alone, alone.nodes.front());
   (form.weights_are_output ? out.outputs[0] : out.inputs[1]) = wanted;
-}
-
-Layout LayoutForms::ask_kernel(const ir::Node& node, const NodeLayouts& layouts) const {
-  const ir::Graph alone = node_alone(graph_, node, layouts);
-  const ir::Node& there = alone.nodes.front();
-  const auto [known, fresh] = asked_.try_emplace(ops::signature(alone, there));
-  if (fresh) known->second = options_.weights_layout(alone, there);
-  return known->second;
 }
 
 // A few input channels fill no vector: the image stays NCHW and the result comes in blocks of 16

@@ -5,8 +5,6 @@
 // as it comes and write blocks of 16 channels: three channels fill no vector.
 #pragma once
 
-#include <map>
-#include <string>
 #include <vector>
 
 #include "plimsoll/rewrite/layout_options.h"
@@ -42,12 +40,10 @@ class LayoutForms {
   void lay_out_convolution(const ir::Node& node, const ConvolutionForm& form,
                            const LayoutChoice& choice, NodeLayouts& out) const;
   void keep_image(const ir::Node& node, const ConvolutionForm& form, NodeLayouts& out) const;
-  ir::Layout ask_kernel(const ir::Node& node, const NodeLayouts& layouts) const;
 
   const ir::Graph& graph_;
   const LayoutRoles& roles_;
   const LayoutOptions& options_;
-  mutable std::map<std::string, ir::Layout> asked_;  // by signature: alike ones are asked once
 };
 
 // A graph of only this node, with its operands lying so: what a kernel or a price is asked for.

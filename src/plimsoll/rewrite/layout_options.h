@@ -14,10 +14,14 @@ struct LayoutPrice {
   bool measured = false;  // else estimated, by a law that knows no layouts
 };
 
+// The layout a convolution (or a gradient of one) wants for its weights, the other tensors lying as
+// the node in the graph says.
+using WeightsLayout = std::function<ir::Layout(const ir::Graph&, const ir::Node&)>;
+// The same answers, asked for once for each signature: to give them, a library compiles.
+WeightsLayout asked_once(WeightsLayout ask);
+
 struct LayoutOptions {
-  // The layout a convolution (or a gradient of one) wants for its weights, the other tensors lying
-  // as the node in the graph says.
-  std::function<ir::Layout(const ir::Graph&, const ir::Node&)> weights_layout;
+  WeightsLayout weights_layout;
   // A convolution of fewer input channels takes its input as it comes.
   std::int64_t least_channels = 8;
   // Absent: the rule alone.

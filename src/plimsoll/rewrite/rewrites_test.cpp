@@ -248,12 +248,12 @@ TEST(Layouts, AKernelIsAskedOnceForConvolutionsAlike) {
   ASSERT_TRUE(graph.has_value()) << graph.error().message;
   int asked = 0;
   const ir::Layout blocked = *ir::parse_layout("@0123:16b1:16b0");
-  const auto after =
-      choose_layouts(*graph, {.weights_layout = [&](const ir::Graph& alone, const ir::Node& node) {
-        EXPECT_EQ(alone.nodes.size(), 1u) << node.op;
-        ++asked;
-        return blocked;
-      }});
+  const auto after = choose_layouts(
+      *graph, {.weights_layout = asked_once([&](const ir::Graph& alone, const ir::Node& node) {
+                 EXPECT_EQ(alone.nodes.size(), 1u) << node.op;
+                 ++asked;
+                 return blocked;
+               })});
   ASSERT_TRUE(after.has_value()) << after.error().message;
   EXPECT_EQ(asked, 3) << "16 to 16, to 32 and back";
   for (const ir::Node& node : after->nodes) {
