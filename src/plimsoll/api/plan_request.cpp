@@ -81,23 +81,15 @@ Status read_techniques(std::string_view text, plan::PlanOptions& out) {
   return {};
 }
 
+Result<schedule::Remedies> remedies_in(std::string_view techniques) {
+  plan::PlanOptions read;
+  PLIMSOLL_RETURN_IF_ERROR(read_techniques(techniques, read));
+  return read.remedies;
+}
+
 Result<bool> give_up_time(std::string_view techniques) {
-  plan::PlanOptions read;
-  PLIMSOLL_RETURN_IF_ERROR(read_techniques(techniques, read));
-  const auto& used = read.remedies;
+  PLIMSOLL_TRY(const schedule::Remedies used, remedies_in(techniques));
   return used.recompute || used.swap || used.encode || used.split;
-}
-
-Result<bool> may_encode(std::string_view techniques) {
-  plan::PlanOptions read;
-  PLIMSOLL_RETURN_IF_ERROR(read_techniques(techniques, read));
-  return read.remedies.encode;
-}
-
-Result<bool> may_swap(std::string_view techniques) {
-  plan::PlanOptions read;
-  PLIMSOLL_RETURN_IF_ERROR(read_techniques(techniques, read));
-  return read.remedies.swap;
 }
 
 static Result<plan::PlacementChoice> parse_placement(const std::string& text) {

@@ -48,11 +48,10 @@ Result<plan::PlanOptions> plan_options(const PlanRequest& request);
 // The parts that a DAG's options have too. "inplace,share,recompute": the last three imply the
 // first two.
 Status read_techniques(std::string_view text, plan::PlanOptions& out);
+// Those among them that free memory of a schedule, by name or as part of all.
+Result<schedule::Remedies> remedies_in(std::string_view techniques);
 // Whether one of them takes time, so that it is used only where memory is short.
 Result<bool> give_up_time(std::string_view techniques);
-// Whether "encode" or "swap" is among them, by name or as part of all.
-Result<bool> may_encode(std::string_view techniques);
-Result<bool> may_swap(std::string_view techniques);
 Result<std::optional<double>> parse_slowdown(const PlanRequest& request);
 Result<schedule::OrderChoice> parse_order(const std::string& text);
 

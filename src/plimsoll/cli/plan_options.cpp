@@ -44,8 +44,8 @@ Status refuse_idle_lossy(const Command& command, const api::PlanRequest& texts,
   const bool weights = command.has("--weights") || command.has("--infer") ||
                        (!model.train.value_or(false) && model.model.find('.') != std::string::npos);
   if (weights || command.has("--checkpointing")) return {};
-  PLIMSOLL_TRY(const bool encodes, api::may_encode(texts.techniques));
-  if (encodes) return {};
+  PLIMSOLL_TRY(const auto used, api::remedies_in(texts.techniques));
+  if (used.encode) return {};
   return fail(ErrorCode::kUsage,
               "--lossy: would change nothing, because nothing is encoded; give --techniques "
               "recompute,encode too");
@@ -53,8 +53,8 @@ Status refuse_idle_lossy(const Command& command, const api::PlanRequest& texts,
 
 Status refuse_idle_swap_file(const api::PlanRequest& texts) {
   if (texts.swap_file.empty() || (texts.budget.empty() && texts.slowdown.empty())) return {};
-  PLIMSOLL_TRY(const bool swaps, api::may_swap(texts.techniques));
-  if (swaps) return {};
+  PLIMSOLL_TRY(const auto used, api::remedies_in(texts.techniques));
+  if (used.swap) return {};
   return fail(ErrorCode::kUsage,
               "--swap-file {}: nothing is swapped without the technique; give --techniques "
               "recompute,swap too",
