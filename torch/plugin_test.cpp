@@ -36,6 +36,19 @@ PlimsollStream stream(std::uintptr_t number) {
   return reinterpret_cast<PlimsollStream>(number);
 }
 
+// Ends as this program does when it is started anew for these tests, which are disabled else.
+[[noreturn]] void end_as_process_of(const std::string& tests) {
+  const pid_t child = ::fork();
+  if (child != 0) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+  ::execl("/proc/self/exe", "torch_test", ("--gtest_filter=" + tests).c_str(),
+          "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+  std::exit(9);
+}
+
 TEST_F(Plugin, CountsWhatIsAllocated) {
   void* a = plimsoll_device_alloc(1000, 0, stream(0));
   EXPECT_EQ(plimsoll_count(0, 0), 1024);
@@ -144,36 +157,12 @@ TEST_F(Plugin, AForkedChildFreesNothingAndSaysWhyItCannotAllocate) {
 }
 
 TEST_F(Plugin, BlocksMayBeFreedWhileTheProgramEnds) {
-  EXPECT_EXIT(
-      {
-        const pid_t child = ::fork();
-        if (child != 0) {
-          int status = 0;
-          ::waitpid(child, &status, 0);
-          std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-        }
-        ::execl("/proc/self/exe", "torch_test", "--gtest_filter=PluginAtExit.*",
-                "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
-        std::exit(9);
-      },
-      ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(end_as_process_of("PluginAtExit.*"), ::testing::ExitedWithCode(0), "");
 }
 
 // The capacity is read when the device is opened, so this needs a process of its own too.
 TEST_F(Plugin, HoldsItsCapacityWhateverTheFraction) {
-  EXPECT_EXIT(
-      {
-        const pid_t child = ::fork();
-        if (child != 0) {
-          int status = 0;
-          ::waitpid(child, &status, 0);
-          std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-        }
-        ::execl("/proc/self/exe", "torch_test", "--gtest_filter=PluginCapacity.*",
-                "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
-        std::exit(9);
-      },
-      ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(end_as_process_of("PluginCapacity.*"), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(PluginCapacity, DISABLED_Holds) {

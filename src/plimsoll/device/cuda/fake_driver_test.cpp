@@ -126,6 +126,12 @@ class FakeDriver : public ::testing::Test {
     out.mapping = true;
     return out;
   }
+  static memory::CachingOptions small_slabs() {
+    memory::CachingOptions out;
+    out.largest_slab = 2_MiB;
+    out.address_space = 256_MiB;
+    return out;
+  }
   static long on(CUmemLocationType place) {
     long count = 0;
     for (const auto& [handle, where] : machine.handles) count += where == place ? 1 : 0;
@@ -138,10 +144,7 @@ class FakeDriver : public ::testing::Test {
 TEST_F(FakeDriver, SpillsAndRestoresBytesAtTheirAddress) {
   VmmProvider provider(device());
   memory::FakeDevice order;
-  memory::CachingOptions options;
-  options.largest_slab = 2_MiB;
-  options.address_space = 256_MiB;
-  memory::CachingAllocator allocator(provider, order, options);
+  memory::CachingAllocator allocator(provider, order, small_slabs());
   constexpr std::size_t kWords = (std::size_t{8} << 20) / sizeof(std::uint64_t);
   const memory::Address at = allocator.allocate(8_MiB, {});
   const std::span words(reinterpret_cast<std::uint64_t*>(at), kWords);
@@ -171,10 +174,7 @@ TEST_F(FakeDriver, SpillsAndRestoresBytesAtTheirAddress) {
 TEST_F(FakeDriver, GivesAccessToARowOfSlabsOnce) {
   VmmProvider provider(device());
   memory::FakeDevice order;
-  memory::CachingOptions options;
-  options.largest_slab = 2_MiB;
-  options.address_space = 256_MiB;
-  memory::CachingAllocator allocator(provider, order, options);
+  memory::CachingAllocator allocator(provider, order, small_slabs());
   const memory::Address at = allocator.allocate(32_MiB, {});
   EXPECT_EQ(on(CU_MEM_LOCATION_TYPE_DEVICE), 16);
   EXPECT_EQ(machine.access_calls, 1);
