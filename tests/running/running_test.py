@@ -198,6 +198,13 @@ class Devices(Running):
         self.refused(2, ["device 'tpu'"], "run", "mlp", "--device", "tpu")
         self.done("run", "mlp", "--steps", 1, "--device", "cpu")
 
+    def test_fewer_threads_than_asked_for_compute_the_same(self):
+        two = self.told("run", "resnet18", "--batch", 2, "--image", 32, "--threads", 2, "--steps", 2)["losses"]
+        limited = subprocess.run([PROGRAM, "run", "resnet18", "--batch", "2", "--image", "32", "--threads", "2", "--steps", "2", "--json"],
+                                 cwd=self.folder, env=dict(os.environ, OMP_THREAD_LIMIT="1"), capture_output=True, text=True, timeout=60)
+        self.assertEqual(limited.returncode, 0, limited.stderr)
+        self.assertEqual(json.loads(limited.stdout)["losses"], two)
+
     def test_a_plan_for_another_machine_is_planned_but_does_not_run(self):
         self.done("plan", "mlp", "--device", "h200", "-o", "p.json")
         self.done("check", "p.json")
