@@ -242,13 +242,16 @@ std::optional<int> wait_until(pid_t child, const Deadline& deadline,
   return status;
 }
 
-// What the solver said by the deadline is in the log, whether it came to an end or not.
-Status run_cbc(const fs::path& model, const fs::path& log, const Deadline& deadline,
-               const std::atomic<bool>* stop) {
-  const std::string limit =
-      fmt::format("{:.3f}", std::max(0.01, (1 - kLastWords) * deadline.left()));
-  const std::vector<std::string> words = {"cbc", model.string(), "-timeMode", "elapsed", "-seconds",
-                                          limit, "-ratioGap",    "0.0001",    "-solve",  "-quit"};
+// What the solver said by the deadline is in the log. True when it came to an end by itself, before
+// the limit it was given.
+Result<bool> run_cbc(const fs::path& model, const fs::path& log, const Deadline& deadline,
+                     const std::atomic<bool>* stop) {
+  const Deadline limit(std::max(0.01, (1 - kLastWords) * deadline.left()));
+  const std::vector<std::string> words = {"cbc",       model.string(),
+                                          "-timeMode", "elapsed",
+                                          "-seconds",  fmt::format("{:.3f}", limit.left()),
+                                          "-ratioGap", "0.0001",
+                                          "-solve",    "-quit"};
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -263,7 +266,7 @@ Status run_cbc(const fs::path& model, const fs::path& log, const Deadline& deadl
   const std::optional<int> status = wait_until(child, deadline, stop);
   if (status && (!WIFEXITED(*status) || WEXITSTATUS(*status) == 127))
     return fail(ErrorCode::kDevice, "cbc cannot be run; install coinor-cbc");
-  return {};
+  return status && !limit.passed();
 }
 
 std::optional<double> number_after(const std::string& text, std::string_view label) {
@@ -281,11 +284,21 @@ std::optional<double> last_bound(const std::string& log) {
   return std::nullopt;
 }
 
-Result<Proof> read_log(const std::string& log, double total, bool relax) {
+bool says_infeasible(const std::string& log) {
+  for (const std::string_view words :
+       {"Result - Problem proven infeasible", "Result - Linear relaxation infeasible",
+        "Problem is infeasible", "Pre-processing says infeasible"}) {
+    if (log.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Whose time is up also says infeasible, of what it was just looking at: that proves nothing.
+Result<Proof> read_log(const std::string& log, bool in_time, double total, bool relax) {
   const auto seconds = [&](double objective) { return objective * total / 1000.0; };
-  if (log.find("infeasible") != std::string::npos &&
-      log.find("Objective value") == std::string::npos) {
-    return fail(ErrorCode::kDoesNotFit, "proven: no plan of this order fits");
+  if (says_infeasible(log)) {
+    if (in_time) return fail(ErrorCode::kDoesNotFit, "proven: no plan of this order fits");
+    return fail(ErrorCode::kNoAnswer, "the solver found no bound in the time given");
   }
   Proof proof;
   if (relax) {
@@ -324,13 +337,15 @@ Result<Proof> prove(const Workload& workload, const std::vector<TaskId>& order, 
     return fail(ErrorCode::kDevice, "no temporary folder can be made");
   const fs::path model = fs::path(folder) / "model.lp";
   const fs::path log_file = fs::path(folder) / "log.txt";
-  Status done = write_file(model, *text);
-  if (done) done = run_cbc(model, log_file, deadline, options.stop);
-  const Result<std::string> log = done ? read_file(log_file) : Result<std::string>(forward(done));
+  const Status written = write_file(model, *text);
+  const Result<bool> in_time =
+      written ? run_cbc(model, log_file, deadline, options.stop) : Result<bool>(forward(written));
+  const Result<std::string> log =
+      in_time ? read_file(log_file) : Result<std::string>(forward(in_time));
   std::error_code ignored;
   fs::remove_all(folder, ignored);
   if (!log) return forward(log);
-  return read_log(*log, chart.total, options.relax);
+  return read_log(*log, *in_time, chart.total, options.relax);
 }
 
 }  // namespace plimsoll::schedule
