@@ -90,7 +90,17 @@ class Session:
             options.update({"fx_graph_cache": False, "fx_graph_remote_cache": False})
         self.caches = caches
         others = {k: v for k, v in self.compile_options.items() if k != "options"}
-        self.compiled = _torch_compile(self.function, options=options, **others)
+        inductor = torch._TorchCompileInductorWrapper(None, options, others.get("dynamic"))
+
+        def compile_graph(graph, inputs):  # another function each time: Dynamo compiles anew for it
+            return self._compile_graph(inductor, graph, inputs)
+        self.compiled = _torch_compile(self.function, backend=compile_graph, **others)
+
+    def _compile_graph(self, inductor, graph, inputs):
+        """What changes PyTorch is around a compilation, not around each call: a step that compiles nothing is as fast as with torch.compile."""
+        functorch = {"force_non_lazy_backward_lowering": True} if self.caches else {"force_non_lazy_backward_lowering": True, "enable_autograd_cache": False}
+        with Watcher(self._generated), fusion.distance(self.strict), padding.decided(), stored.as_planned(), torch._functorch.config.patch(**functorch):
+            return inductor(graph, inputs)
 
     def key(self):
         # What is planned depends on the bytes that are left, whoever has the others: AdamW under a budget larger by its state
@@ -191,8 +201,15 @@ class Session:
     # Calls.
 
     def __call__(self, *args, **kwargs):
+        self.arguments = (args, kwargs)
+        try:
+            return self._called(args, kwargs)
+        finally:
+            self.arguments = None  # a batch is not held until the next one is there
+
+    def _called(self, args, kwargs):
         if not torch.is_grad_enabled():
-            self.in_call, self.arguments = [], (args, kwargs)
+            self.in_call = []
             return self.compiled(*args, **kwargs)
         if self.stepper is None:
             return self._train(args, kwargs)
@@ -211,8 +228,7 @@ class Session:
             self.in_call, self.audit = [], None
             hits = _cache_hits()
             try:
-                with Watcher(self._generated), fusion.distance(self.strict), padding.decided(), stored.as_planned(), torch._functorch.config.patch(**self._functorch_options()):
-                    out = self.compiled(*args, **kwargs)
+                out = self.compiled(*args, **kwargs)
                 break
             except _PlanAgain:
                 self.retries += 1
@@ -232,22 +248,15 @@ class Session:
         snapshot.restore()
         return self._train(args, kwargs)
 
-    def _functorch_options(self):
-        options = {"force_non_lazy_backward_lowering": True}
-        if not self.caches:
-            options["enable_autograd_cache"] = False
-        return options
-
     def _before(self, args, kwargs):
-        self.arguments = (args, kwargs)
         if self.meter is None:
             self.meter = resident.Meter(resident.device_of(self.model, (args, kwargs)))
         self._judge()
-        size = resident.storages(resident.tensors_in(args, kwargs))
-        now = self.meter.allocated(self.model, self.arguments, self.optimizer)
+        size = resident.storages(resident.tensors_in(args, kwargs)) if self.dynamic or not self.plans else 0
         if self.plans and self.dynamic and size > self.planned_arguments:
             self._plan_again()
         if not self.plans:
+            now = self.meter.allocated(self.model, self.arguments, self.optimizer)
             self.planned_arguments = size
             self.resident = -(-now // _GRAIN) * _GRAIN if self.meter.cuda else now
             self.state_to_come = resident.optimizer_bytes(self.optimizer)

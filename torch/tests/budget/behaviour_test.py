@@ -137,6 +137,16 @@ class Behaviour(unittest.TestCase):
         self.assertLess(peaks[0], peaks[2])
         self.assertLessEqual(peaks[2], budget)
 
+    def test_a_step_that_compiles_nothing_counts_nothing_and_holds_nothing(self):
+        model, arguments = small()
+        pt.compile(model, 1 << 30, search=SEARCH)
+        gradients(model, arguments)
+        never = mock.Mock(side_effect=AssertionError("asked in a step that compiles nothing"))
+        with mock.patch.object(resident, "tensors_in", never), mock.patch.object(resident.Meter, "allocated", never), \
+                mock.patch.object(model.plimsoll, "_compile_graph", never):
+            gradients(model, arguments)
+        self.assertIsNone(model.plimsoll.arguments)
+
     def test_graph_breaks_share_one_budget(self):
         torch.manual_seed(0)
         model, arguments = Broken().train(), (torch.randn(256, 64),)
@@ -426,8 +436,9 @@ class Behaviour(unittest.TestCase):
             asked.append(budget)
             found.peak += budget // 20 if len(asked) == 1 else 0
             return found
-        with mock.patch.object(partitioner, "find_schedule", forward_needs_more):
-            pt.compile(model, part_of(model, arguments, 0.7), search=SEARCH)
+        budget = part_of(model, arguments, 0.7)
+        with mock.patch.object(partitioner, "find_schedule", forward_needs_more), torch._functorch.config.patch(enable_autograd_cache=False):
+            pt.compile(model, budget, search=SEARCH)
             gradients(model, arguments)
         self.assertGreater(len(asked), 1)
         self.assertLess(asked[1], asked[0])
