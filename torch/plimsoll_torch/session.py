@@ -269,7 +269,7 @@ class Session:
     def _complete(self, hits, out):
         """Takes over what was planned in this call; False: some of it came from PyTorch's caches and is not known here."""
         if hits and self.known:
-            self.plans = self.known["plans"]
+            self.plans, self.dynamic = self.known["plans"], self.dynamic or self.known["dynamic"]
         elif hits and not self.plans and self.caches and any(t.requires_grad for t in resident.tensors_in(out)):
             return False
         elif self.in_call:
@@ -360,7 +360,7 @@ class Session:
         return os.path.join(cache_folder(), "plans", hashlib.sha256(made_of.encode()).hexdigest()[:24] + ".json")
 
     def _store(self):
-        told = {"strict": self.strict, "unseen": list(self.unseen.items()), "later": list(self.later.items()),
+        told = {"dynamic": self.dynamic, "strict": self.strict, "unseen": list(self.unseen.items()), "later": list(self.later.items()),
                 "plans": [dataclasses.asdict(p) for p in self.plans]}
         try:
             os.makedirs(os.path.dirname(self.stored_at), mode=0o700, exist_ok=True)
@@ -376,7 +376,7 @@ class Session:
             with open(self.stored_at, encoding="utf-8") as file:
                 told = json.load(file)
             plans = [GraphPlan(**one) for one in told["plans"]]
-            return {"strict": bool(told["strict"]), "unseen": {int(k): int(v) for k, v in told["unseen"]},
+            return {"dynamic": bool(told["dynamic"]), "strict": bool(told["strict"]), "unseen": {int(k): int(v) for k, v in told["unseen"]},
                     "later": {int(k): int(v) for k, v in told["later"]}, "plans": plans} if plans else None
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None

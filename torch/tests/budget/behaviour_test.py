@@ -123,19 +123,21 @@ class Behaviour(unittest.TestCase):
         self.assertGreater(session.plans[0].again, 0)
 
     def test_other_sizes_are_planned_again_when_larger(self):
-        model, _ = small()
-        budget = part_of(model, _words(300, 4, 64), 0.6)
-        pt.compile(model, budget, search=SEARCH, dynamic=True)
-        plain = copy.deepcopy(model)
-        plain._compiled_call_impl = None
-        peaks = []
-        for batch in (2, 3, 4):
-            arguments = _words(300, batch, 64)
-            self.assertLess(difference(gradients(model, arguments)[1], gradients(plain, arguments)[1]), 1e-4)
-            peaks.append(model.plimsoll.planned_peak())
-        self.assertTrue(model.plimsoll.dynamic)
-        self.assertLess(peaks[0], peaks[2])
-        self.assertLessEqual(peaks[2], budget)
+        budget = part_of(small()[0], _words(300, 4, 64), 0.6)
+        for turn in range(2):  # the second finds all in PyTorch's caches
+            torch._dynamo.reset()
+            model, _ = small()
+            pt.compile(model, budget, search=SEARCH, dynamic=True)
+            plain = copy.deepcopy(model)
+            plain._compiled_call_impl = None
+            peaks = []
+            for batch in (2, 3, 4):
+                arguments = _words(300, batch, 64)
+                self.assertLess(difference(gradients(model, arguments)[1], gradients(plain, arguments)[1]), 1e-4)
+                peaks.append(model.plimsoll.planned_peak())
+            self.assertTrue(model.plimsoll.dynamic, turn)
+            self.assertLess(peaks[0], peaks[2])
+            self.assertLessEqual(peaks[2], budget)
 
     def test_a_step_that_compiles_nothing_counts_nothing_and_holds_nothing(self):
         model, arguments = small()
