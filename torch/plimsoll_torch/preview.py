@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_map_only
 from plimsoll_torch import resident
 from plimsoll_torch.byte_size import parse_bytes, show_bytes
 from plimsoll_torch.partitioner import Partitioner, describe
+from plimsoll_torch.recompiling import as_often_as_asked
 from plimsoll_torch.saved_set import simulate
 from plimsoll_torch.schedule import find_schedule
 
@@ -114,7 +115,7 @@ def capture(model, example, optimizer=None):
     fixed = resident.storages([*held, *resident.tensors_in(args, kwargs)])
     trained = resident.trained_parameters(model, optimizer)
     state = resident.optimizer_bytes(optimizer) + resident.optimizer_bytes(optimizer, to_come=False)
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch._functorch.config.patch(enable_autograd_cache=False):
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch._functorch.config.patch(enable_autograd_cache=False), as_often_as_asked():
         fake = _fake_model(model, mode) if isinstance(model, torch.nn.Module) else model
         with torch.enable_grad():
             torch.compile(fake, backend=backend)(*_fake(tuple(args), mode), **_fake(kwargs, mode))

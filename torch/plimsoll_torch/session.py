@@ -14,6 +14,7 @@ Graph breaks: the room of a later graph is what earlier ones left. Where that is
 is told to save less, and the call starts again with random numbers and buffers as they were.
 Dynamic shapes: planned for the sizes of the call that compiles; a later call with more bytes plans anew.
 """
+import contextlib
 import dataclasses
 import hashlib
 import inspect
@@ -31,6 +32,7 @@ from plimsoll_torch.byte_size import show_bytes
 from plimsoll_torch.cache_folder import cache_folder
 from plimsoll_torch.errors import BudgetExceeded, DoesNotFit
 from plimsoll_torch.partitioner import VERSION, GraphPlan, Partitioner
+from plimsoll_torch.recompiling import as_often_as_asked
 from plimsoll_torch.step_in_backward import PlaceSteps, StepInBackward, end_for
 
 _GRAIN = 2**20  # resident bytes are rounded up to it: PyTorch's caches are found again
@@ -228,7 +230,8 @@ class Session:
             self.in_call, self.audit = [], None
             hits = _cache_hits()
             try:
-                out = self.compiled(*args, **kwargs)
+                with contextlib.nullcontext() if self.plans else as_often_as_asked():
+                    out = self.compiled(*args, **kwargs)
                 break
             except _PlanAgain:
                 self.retries += 1
@@ -275,6 +278,8 @@ class Session:
         elif self.in_call:
             self.plans = list(self.in_call)
             self._store()
+        elif not self.plans and not hits and any(t.requires_grad for t in resident.tensors_in(out)):
+            warnings.warn("plimsoll: PyTorch compiled nothing of this model (TORCH_LOGS=recompiles,graph_breaks tells why), so no budget is held", BudgetExceeded, stacklevel=5)
         return True
 
     # After the first step: what was measured.

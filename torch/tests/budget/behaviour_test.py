@@ -149,6 +149,23 @@ class Behaviour(unittest.TestCase):
             gradients(model, arguments)
         self.assertIsNone(model.plimsoll.arguments)
 
+    def test_any_number_of_budgets_is_compiled_for_one_function(self):
+        model, arguments = small()
+        torch._dynamo.reset()
+        with torch._dynamo.config.patch(recompile_limit=1):
+            largest = pt.max_batch(model, arguments, part_of(model, arguments, 2.2), **SEARCH)
+            self.assertGreater(largest, 2)
+            for budget in (1 << 30, 1 << 31):
+                pt.compile(model, budget, search=SEARCH)
+                gradients(model, arguments)
+                self.assertEqual(len(model.plimsoll.plans), 1)
+
+    def test_a_model_that_pytorch_does_not_compile_is_told(self):
+        model, arguments = small()
+        pt.compile(model, 1 << 30, search=SEARCH)
+        with torch.compiler.set_stance("force_eager"), self.assertWarnsRegex(pt.BudgetExceeded, "compiled nothing"):
+            gradients(model, arguments)
+
     def test_graph_breaks_share_one_budget(self):
         torch.manual_seed(0)
         model, arguments = Broken().train(), (torch.randn(256, 64),)
