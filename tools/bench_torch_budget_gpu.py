@@ -12,6 +12,7 @@ The learning rate is 0: loss and norm of the gradients must agree between modes.
     ours          pt.compile at the model's bar (BARS); where it does not fit, at the smallest budget that works
     compile       torch.compile as it is
     budget0.5     torch.compile with torch._functorch.config.activation_memory_budget = 0.5
+    chunker       torch.compile with Inductor's auto_chunker, which computes a loss over logits in parts; chunker0.5 under that budget too
     at7000        pt.compile at 7,000 MiB; any number
     step          ours with the optimizer's step inside the backward pass (step_in_backward), at STEP_BARS
     split         ours with the loss over the vocabulary in 8 parts (pt.linear_cross_entropy), at SPLIT_BARS
@@ -440,6 +441,10 @@ class Child:
             return self.theirs(1.0)
         if mode.startswith("budget"):
             return self.theirs(float(mode[6:]))
+        if mode.startswith("chunker"):
+            import torch._inductor.config as inductor
+            inductor.auto_chunker.enable = True
+            return self.theirs(float(mode[7:] or 1.0))
         if mode == "ours":
             return self.ours(budget(BARS[self.name][0]))
         if mode.startswith("at"):
