@@ -291,6 +291,19 @@ class Behaviour(unittest.TestCase):
         self.assertGreaterEqual(seen.resident_bytes, held)
         self.assertIs(type(model.stem[1].running_mean), torch.Tensor, "the model itself is left as it is")
 
+    def test_a_plan_says_where_a_model_asks_for_a_number(self):
+        class Skips(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(8, 8)
+
+            def forward(self, x):
+                if torch.rand([]) < 0.5:  # as layerdrop does
+                    x = self.layer(x)
+                return self.layer(x).square().mean()
+        with self.assertRaisesRegex(ValueError, r"behaviour_test.py:\d+ \(`if torch.rand\(\[\]\) < 0.5:.*asks for a number.*pt.compile works"):
+            pt.plan(Skips(), torch.randn(4, 8), **SEARCH)
+
     def test_sums_of_gradients_take_the_place_of_their_operands(self):
         torch.manual_seed(0)
         residuals = nn.Sequential(*[Joined() for _ in range(6)], nn.Flatten(), nn.Linear(32 * 64, 1), Mean()).train()
