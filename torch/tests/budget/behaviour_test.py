@@ -20,6 +20,7 @@ import plimsoll_torch as pt  # noqa: E402
 from measured import difference, gradients, peak_of  # noqa: E402
 from models import ResNet, Transformer, _words  # noqa: E402
 from plimsoll_torch import partitioner, preview, resident, rewrite, stored  # noqa: E402
+from plimsoll_torch.kernel_times import KernelTimes  # noqa: E402
 from plimsoll_torch.schedule import find_schedule  # noqa: E402
 
 torch.set_num_threads(1)
@@ -105,6 +106,14 @@ class Behaviour(unittest.TestCase):
         for name, buffer in model.named_buffers():
             self.assertTrue(torch.equal(buffer, before[name]), f"{name} was updated by a step that was refused")
         pt.compile(model, "1GiB", search=SEARCH)(*arguments).backward()
+
+    def test_a_refusal_names_the_workspace_of_a_library(self):
+        torch.manual_seed(0)
+        model, arguments = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), Mean()), (torch.randn(2, 3, 16, 16),)
+        with mock.patch.object(KernelTimes, "_measured", lambda *_: (0.0, 4 << 20)), torch._functorch.config.patch(enable_autograd_cache=False):
+            pt.compile(model, 1 << 20, search=SEARCH)
+            with self.assertRaisesRegex(pt.DoesNotFit, r"limiting: workspace of \w*convolution\w*( of \S+)?, 4,096.0 KiB\n  limiting: relu of 1, "):
+                gradients(model, arguments)
 
     def test_autocast(self):
         model, arguments = small()
