@@ -12,6 +12,7 @@ The learning rate is 0: loss and norm of the gradients must agree between modes.
     ours          pt.compile at the model's bar (BARS); where it does not fit, at the smallest budget that works
     compile       torch.compile as it is
     budget0.5     torch.compile with torch._functorch.config.activation_memory_budget = 0.5
+    chunker       torch.compile with Inductor's auto_chunker, which computes a loss over logits in parts; chunker0.5 under that budget too
     at7000        pt.compile at 7,000 MiB; any number
     step          ours with the optimizer's step inside the backward pass (step_in_backward), at STEP_BARS
     split         ours with the loss over the vocabulary in 8 parts (pt.linear_cross_entropy), at SPLIT_BARS
@@ -84,7 +85,7 @@ class Parent:
         self.env = dict(TORCHINDUCTOR_CACHE_DIR=cache, TRITON_CACHE_DIR=os.path.join(cache, "triton"), PLIMSOLL_CACHE=os.path.join(cache, "plimsoll"),
                         TORCHINDUCTOR_COMPILE_THREADS="3", OMP_NUM_THREADS="1")
         self.env.update(os.environ, PYTHONUNBUFFERED="1", PYTORCH_ALLOC_CONF="expandable_segments:True", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
-                        BENCH_LOCK=os.path.join(self.out, "gpu.lock"), BENCH_OUT=self.out)
+                        BENCH_KERNELS=" ".join(given.kernels), BENCH_LOCK=os.path.join(self.out, "gpu.lock"), BENCH_OUT=self.out)
         self.results, self.sink = [], open(os.path.join(self.out, "bench.jsonl"), "a", encoding="utf-8")
 
     def hear(self, seconds):
@@ -300,6 +301,21 @@ class Child:
         end.synchronize()
         return begin.elapsed_time(end)
 
+    def kernels(self, function, steps=3):
+        """Microseconds and calls of each kernel of a step, the costliest first; what the step's kernels take in all."""
+        torch = self.torch
+        kind = torch.profiler.ProfilerActivity.CUDA if self.cuda else torch.profiler.ProfilerActivity.CPU
+        with torch.profiler.profile(activities=[kind]) as seen:
+            for _ in range(steps):
+                self.step(function)
+                self.clear()
+            if self.cuda:
+                torch.cuda.synchronize()
+        time = lambda e: getattr(e, "self_device_time_total", 0) if self.cuda else e.self_cpu_time_total
+        rows = [(round(time(e) / steps, 1), round(e.count / steps, 1), e.key) for e in seen.key_averages() if time(e)]
+        with open(os.path.join(os.environ["BENCH_OUT"], f"{self.name}.{self.mode}.kernels.json"), "w", encoding="utf-8") as file:
+            json.dump(dict(total_us=sum(r[0] for r in rows), kernels=sorted(rows, reverse=True)), file, indent=0)
+
     def tell(self):
         times = min(self.rounds, key=statistics.median)
         peak = max(self.peaks)
@@ -425,6 +441,10 @@ class Child:
             return self.theirs(1.0)
         if mode.startswith("budget"):
             return self.theirs(float(mode[6:]))
+        if mode.startswith("chunker"):
+            import torch._inductor.config as inductor
+            inductor.auto_chunker.enable = True
+            return self.theirs(float(mode[7:] or 1.0))
         if mode == "ours":
             return self.ours(budget(BARS[self.name][0]))
         if mode.startswith("at"):
@@ -446,6 +466,8 @@ class Child:
                 word = line.strip()
                 if word == "tell":
                     self.tell()
+                    if self.name in os.environ.get("BENCH_KERNELS", "").split():
+                        self.kernels(function)
                     return
                 self.round(function)
                 print("@ready", flush=True)
@@ -462,6 +484,7 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=540)
     parser.add_argument("--measuring", type=float, default=90, help="of them: for measuring, when nothing compiles")
     parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="rows that compile beside one another")
+    parser.add_argument("--kernels", nargs="*", default=[], help="models whose rows write their kernels' times to $OUT/MODEL.MODE.kernels.json")
     parser.add_argument("--child")
     parser.add_argument("--smoke", action="store_true")
     args = parser.parse_args()

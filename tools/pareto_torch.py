@@ -17,10 +17,10 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODES = "compile,at7000,at5200,split,budget0.7,budget0.5,budget0.3,budget0.1,eager,checkpoint,checkpoint_offload,save_on_cpu,stash,offload"
+MODES = "compile,at7000,at5200,split,chunker,budget0.7,budget0.5,budget0.3,budget0.1,eager,checkpoint,checkpoint_offload,save_on_cpu,stash,offload"
 # What a mode is drawn as: (words, colour). Ours are joined by a line, so are PyTorch's budgets.
 KINDS = {"ours": ("pt.compile", "#0b6e4f"), "split": ("pt.compile, loss in parts", "#3ca370"), "step": ("pt.compile, step in backward", "#7bc96f"),
-         "compile": ("torch.compile", "#c1440e"), "budget": ("activation_memory_budget", "#e08e45"), "eager": ("eager", "#777777"),
+         "compile": ("torch.compile", "#c1440e"), "budget": ("activation_memory_budget", "#e08e45"), "chunker": ("torch.compile, auto_chunker", "#a63c06"), "eager": ("eager", "#777777"),
          "checkpoint": ("checkpoint each block", "#5b5ea6"), "checkpoint_offload": ("checkpoint, inputs on the host", "#9b6fc1"),
          "save_on_cpu": ("save_on_cpu", "#b0b0b0"), "stash": ("copying stream, nothing ahead", "#8c8c8c"), "offload": ("pt.offload_activations", "#2a9d8f")}
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 860, 460, 70, 40, 30, 60
@@ -29,7 +29,7 @@ WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 860, 460, 70, 40, 30, 60
 def kind_of(mode):
     if mode in KINDS:
         return mode
-    return "ours" if mode.startswith(("ours", "at")) else "budget" if mode.startswith("budget") else None
+    return "ours" if mode.startswith(("ours", "at")) else "budget" if mode.startswith("budget") else "chunker" if mode.startswith("chunker") else None
 
 
 def read(paths, model):

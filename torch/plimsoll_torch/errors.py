@@ -20,7 +20,8 @@ class DoesNotFit(RuntimeError):
             told.append("  there before any plan: " + ", ".join(f"{name} {show_bytes(size)}" for name, size in self.parts.items() if size))
         for one in self.limiting:
             where = f" of {one['module']}" if one.get("module") else ""
-            told.append(f"  limiting: {one['name']}{where}, {show_bytes(one['bytes'])} ({' × '.join(one.get('shape', []))})")
+            shape = f" ({' × '.join(one['shape'])})" if one.get("shape") else ""
+            told.append(f"  limiting: {one['name']}{where}, {show_bytes(one['bytes'])}{shape}")
         if remedy:
             told.append(f"  {remedy}")
         super().__init__("\n".join(told))

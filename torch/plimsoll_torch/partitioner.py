@@ -24,7 +24,7 @@ from plimsoll_torch.kernel_times import KernelTimes, has_workspace
 from plimsoll_torch.operators import span_bytes, tensors
 from plimsoll_torch.saved_set import greedy, simulate
 from plimsoll_torch.schedule import find_schedule
-from plimsoll_torch.task_graph import TaskGraph, output_of
+from plimsoll_torch.task_graph import TaskGraph, maker, output_of
 
 VERSION = 9  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
@@ -72,7 +72,7 @@ def module_of(node):
     stack = node.meta.get("nn_module_stack")
     if stack:
         path = list(stack.values())[-1][0]
-        for prefix in ("L['self'].", "L['fn'].", "L['model'].", "L['self']"):
+        for prefix in ("L['self'].", "L['fn'].", "L['model'].", "L['self']", "__self__."):
             path = path.removeprefix(prefix)
         return path.replace("_modules['", "").replace("']", "") or "(model)"
     return ""
@@ -81,6 +81,13 @@ def module_of(node):
 def describe(value):
     return {"name": value.node.name, "module": module_of(value.node), "bytes": value.bytes,
             "shape": [str(s) for t in tensors(value.node) for s in t.shape]}
+
+
+def workspace_at_most(tasks):
+    """Of the kernel that needs most with what it reads and writes: its workspace, where it has one. No plan can change it."""
+    together = lambda v: v.scratch + v.bytes + sum(tasks.values[i].bytes for i in v.inputs)
+    most = max(tasks.values, key=together, default=None)
+    return [{"name": f"workspace of {maker(most.node).name}", "module": module_of(most.node), "bytes": most.scratch, "shape": []}] if most and most.scratch else []
 
 
 class Partitioner(CustomPartitionerFn):
@@ -169,7 +176,7 @@ class Partitioner(CustomPartitionerFn):
             if not below.fits or below.peak >= found.peak:
                 break
             found = below
-        planned.limiting = [describe(tasks.values[i]) for i in found.limiting[:8]]
+        planned.limiting = workspace_at_most(tasks) + [describe(tasks.values[i]) for i in found.limiting[:8]]
         planned.smallest_bytes = found.smallest_bytes
         planned.bound_seconds = found.bound_seconds
         if not found.fits and found.smallest_bytes > room:

@@ -8,15 +8,18 @@ nothing is lowered to kernels. Attention on the CPU is memory-efficient as on a 
 what libraries allocate on a GPU (cuBLAS: some 10 to 100 MB) is not seen: pass it as `reserve`.
 """
 import copy
+import os
+import traceback
 from dataclasses import dataclass, field
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
 from plimsoll_torch import resident
 from plimsoll_torch.byte_size import parse_bytes, show_bytes
 from plimsoll_torch.partitioner import Partitioner, describe
+from plimsoll_torch.recompiling import as_often_as_asked
 from plimsoll_torch.saved_set import simulate
 from plimsoll_torch.schedule import find_schedule
 
@@ -101,6 +104,13 @@ def _fake_model(model, mode):
     return made
 
 
+def _asks_for_a_number(problem):
+    """Where the model's own code asks what is in a tensor: outside PyTorch, nearest to the question."""
+    inside = os.path.dirname(torch.__file__) + os.sep
+    place = next((f for f in reversed(traceback.extract_tb(problem.__traceback__)) if not f.filename.startswith(inside)), None)
+    return f"{place.filename}:{place.lineno} (`{place.line}`) asks for a number that the model computes" if place else "the model asks for a number that it computes"
+
+
 def capture(model, example, optimizer=None):
     """The joint graphs of a training step as tasks. `example` is a tuple of arguments, a dictionary of them, or a tensor."""
     from torch._inductor.compile_fx import compile_fx
@@ -114,10 +124,13 @@ def capture(model, example, optimizer=None):
     fixed = resident.storages([*held, *resident.tensors_in(args, kwargs)])
     trained = resident.trained_parameters(model, optimizer)
     state = resident.optimizer_bytes(optimizer) + resident.optimizer_bytes(optimizer, to_come=False)
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch._functorch.config.patch(enable_autograd_cache=False):
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch._functorch.config.patch(enable_autograd_cache=False), as_often_as_asked():
         fake = _fake_model(model, mode) if isinstance(model, torch.nn.Module) else model
-        with torch.enable_grad():
-            torch.compile(fake, backend=backend)(*_fake(tuple(args), mode), **_fake(kwargs, mode))
+        try:
+            with torch.enable_grad():
+                torch.compile(fake, backend=backend)(*_fake(tuple(args), mode), **_fake(kwargs, mode))
+        except DataDependentOutputException as problem:
+            raise ValueError(f"plan: {_asks_for_a_number(problem)}, which nobody knows without running it; pt.compile works with such a model") from None
     if not holder.tasks:
         raise ValueError("plan: the model has nothing to train: no parameter requires a gradient, or the result does not depend on one")
     return CapturedStep(holder.tasks, fixed + state, resident.gradient_bytes(trained), holder.plans), state

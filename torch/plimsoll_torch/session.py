@@ -14,6 +14,7 @@ Graph breaks: the room of a later graph is what earlier ones left. Where that is
 is told to save less, and the call starts again with random numbers and buffers as they were.
 Dynamic shapes: planned for the sizes of the call that compiles; a later call with more bytes plans anew.
 """
+import contextlib
 import dataclasses
 import hashlib
 import inspect
@@ -31,6 +32,7 @@ from plimsoll_torch.byte_size import show_bytes
 from plimsoll_torch.cache_folder import cache_folder
 from plimsoll_torch.errors import BudgetExceeded, DoesNotFit
 from plimsoll_torch.partitioner import VERSION, GraphPlan, Partitioner
+from plimsoll_torch.recompiling import as_often_as_asked
 from plimsoll_torch.step_in_backward import PlaceSteps, StepInBackward, end_for
 
 _GRAIN = 2**20  # resident bytes are rounded up to it: PyTorch's caches are found again
@@ -90,7 +92,17 @@ class Session:
             options.update({"fx_graph_cache": False, "fx_graph_remote_cache": False})
         self.caches = caches
         others = {k: v for k, v in self.compile_options.items() if k != "options"}
-        self.compiled = _torch_compile(self.function, options=options, **others)
+        inductor = torch._TorchCompileInductorWrapper(None, options, others.get("dynamic"))
+
+        def compile_graph(graph, inputs):  # another function each time: Dynamo compiles anew for it
+            return self._compile_graph(inductor, graph, inputs)
+        self.compiled = _torch_compile(self.function, backend=compile_graph, **others)
+
+    def _compile_graph(self, inductor, graph, inputs):
+        """What changes PyTorch is around a compilation, not around each call: a step that compiles nothing is as fast as with torch.compile."""
+        functorch = {"force_non_lazy_backward_lowering": True} if self.caches else {"force_non_lazy_backward_lowering": True, "enable_autograd_cache": False}
+        with Watcher(self._generated), fusion.distance(self.strict), padding.decided(), stored.as_planned(), torch._functorch.config.patch(**functorch):
+            return inductor(graph, inputs)
 
     def key(self):
         # What is planned depends on the bytes that are left, whoever has the others: AdamW under a budget larger by its state
@@ -191,8 +203,15 @@ class Session:
     # Calls.
 
     def __call__(self, *args, **kwargs):
+        self.arguments = (args, kwargs)
+        try:
+            return self._called(args, kwargs)
+        finally:
+            self.arguments = None  # a batch is not held until the next one is there
+
+    def _called(self, args, kwargs):
         if not torch.is_grad_enabled():
-            self.in_call, self.arguments = [], (args, kwargs)
+            self.in_call = []
             return self.compiled(*args, **kwargs)
         if self.stepper is None:
             return self._train(args, kwargs)
@@ -211,7 +230,7 @@ class Session:
             self.in_call, self.audit = [], None
             hits = _cache_hits()
             try:
-                with Watcher(self._generated), fusion.distance(self.strict), padding.decided(), stored.as_planned(), torch._functorch.config.patch(**self._functorch_options()):
+                with contextlib.nullcontext() if self.plans else as_often_as_asked():
                     out = self.compiled(*args, **kwargs)
                 break
             except _PlanAgain:
@@ -232,22 +251,15 @@ class Session:
         snapshot.restore()
         return self._train(args, kwargs)
 
-    def _functorch_options(self):
-        options = {"force_non_lazy_backward_lowering": True}
-        if not self.caches:
-            options["enable_autograd_cache"] = False
-        return options
-
     def _before(self, args, kwargs):
-        self.arguments = (args, kwargs)
         if self.meter is None:
             self.meter = resident.Meter(resident.device_of(self.model, (args, kwargs)))
         self._judge()
-        size = resident.storages(resident.tensors_in(args, kwargs))
-        now = self.meter.allocated(self.model, self.arguments, self.optimizer)
+        size = resident.storages(resident.tensors_in(args, kwargs)) if self.dynamic or not self.plans else 0
         if self.plans and self.dynamic and size > self.planned_arguments:
             self._plan_again()
         if not self.plans:
+            now = self.meter.allocated(self.model, self.arguments, self.optimizer)
             self.planned_arguments = size
             self.resident = -(-now // _GRAIN) * _GRAIN if self.meter.cuda else now
             self.state_to_come = resident.optimizer_bytes(self.optimizer)
@@ -260,12 +272,14 @@ class Session:
     def _complete(self, hits, out):
         """Takes over what was planned in this call; False: some of it came from PyTorch's caches and is not known here."""
         if hits and self.known:
-            self.plans = self.known["plans"]
+            self.plans, self.dynamic = self.known["plans"], self.dynamic or self.known["dynamic"]
         elif hits and not self.plans and self.caches and any(t.requires_grad for t in resident.tensors_in(out)):
             return False
         elif self.in_call:
             self.plans = list(self.in_call)
             self._store()
+        elif not self.plans and not hits and any(t.requires_grad for t in resident.tensors_in(out)):
+            warnings.warn("plimsoll: PyTorch compiled nothing of this model (TORCH_LOGS=recompiles,graph_breaks tells why), so no budget is held", BudgetExceeded, stacklevel=5)
         return True
 
     # After the first step: what was measured.
@@ -351,7 +365,7 @@ class Session:
         return os.path.join(cache_folder(), "plans", hashlib.sha256(made_of.encode()).hexdigest()[:24] + ".json")
 
     def _store(self):
-        told = {"strict": self.strict, "unseen": list(self.unseen.items()), "later": list(self.later.items()),
+        told = {"dynamic": self.dynamic, "strict": self.strict, "unseen": list(self.unseen.items()), "later": list(self.later.items()),
                 "plans": [dataclasses.asdict(p) for p in self.plans]}
         try:
             os.makedirs(os.path.dirname(self.stored_at), mode=0o700, exist_ok=True)
@@ -367,7 +381,7 @@ class Session:
             with open(self.stored_at, encoding="utf-8") as file:
                 told = json.load(file)
             plans = [GraphPlan(**one) for one in told["plans"]]
-            return {"strict": bool(told["strict"]), "unseen": {int(k): int(v) for k, v in told["unseen"]},
+            return {"dynamic": bool(told["dynamic"]), "strict": bool(told["strict"]), "unseen": {int(k): int(v) for k, v in told["unseen"]},
                     "later": {int(k): int(v) for k, v in told["later"]}, "plans": plans} if plans else None
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
