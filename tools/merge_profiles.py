@@ -8,6 +8,7 @@ not say whether products of fp32 were rounded, so profiles with --tf32 and witho
 with the least of its times. Seconds are rounded to four digits. Shares of the roofline (`efficiency`) are those of models, not of the card, and are left out."""
 import argparse
 import json
+import pathlib
 import statistics
 import sys
 
@@ -56,26 +57,41 @@ def merge(profiles, name, note):
     return out
 
 
+def keep_what_is_missing(merged, base):
+    """Operators that were not measured this time, as an earlier profile of the same card and libraries has them."""
+    for key in ("instruction_set", "library"):
+        if merged["card"][key] != base["card"][key]:
+            raise ValueError(f"the base differs in card.{key}: {base['card'][key]}")
+    missing = [signature for signature in base["measured"] if signature not in merged["measured"]]
+    for signature in missing:
+        merged["measured"][signature] = base["measured"][signature]
+        if signature in base["card"]["kernels"]:
+            merged["card"]["kernels"][signature] = base["card"]["kernels"][signature]
+    for part in (merged, merged["card"]):
+        key = "measured" if part is merged else "kernels"
+        part[key] = dict(sorted(part[key].items()))
+    return len(missing)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profiles", nargs="+")
     parser.add_argument("--name", required=True)
     parser.add_argument("--note", required=True)
+    parser.add_argument("--base", help="an earlier profile: what was not measured this time stays")
     parser.add_argument("-o", "--output", required=True)
     options = parser.parse_args()
-    read = []
-    for path in options.profiles:
-        with open(path, encoding="utf-8") as file:
-            read.append(json.load(file))
+    read = [json.loads(pathlib.Path(path).read_text(encoding="utf-8")) for path in options.profiles]
     try:
         merged = merge(read, options.name, options.note)
+        kept = keep_what_is_missing(merged, json.loads(pathlib.Path(options.base).read_text(encoding="utf-8"))) if options.base else 0
     except ValueError as problem:
         sys.exit(f"merge_profiles: {problem}")
     with open(options.output, "w", encoding="utf-8") as file:
         json.dump(merged, file, indent=1)
         file.write("\n")
     engines = sum("engine" in facts for facts in merged.get("card", {}).get("kernels", {}).values())
-    print(f"{len(read)} profiles: {len(merged['measured'])} operators, {engines} with engines")
+    print(f"{len(read)} profiles: {len(merged['measured'])} operators, {engines} with engines, {kept} of the base")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,13 @@ class MergeProfiles(unittest.TestCase):
             with self.assertRaises(ValueError):
                 self.merged(profile({}, {"a": {"engine": "cudnn:1"}}), other)
 
+    def test_what_was_not_measured_stays_as_an_earlier_profile_has_it(self):
+        out = self.merged(profile({"a": 1e-6}, {"a": {"engine": "cudnn:1"}}))
+        base = self.merged(profile({"a": 9e-6, "b": 2e-6}, {"a": {"scratch_bytes": 9}, "b": {"scratch_bytes": 256}}))
+        self.assertEqual(merge_profiles.keep_what_is_missing(out, base), 1)
+        self.assertEqual(out["measured"], {"a": 1e-6, "b": 2e-6})
+        self.assertEqual(out["card"]["kernels"], {"a": {"engine": "cudnn:1"}, "b": {"scratch_bytes": 256}})
+
 
 if __name__ == "__main__":
     unittest.main()
