@@ -54,8 +54,8 @@ Var batch_norm(Net& net, std::string_view name, Var x, const NormOptions& option
 Var layer_norm(Net& net, std::string_view name, Var x, const NormOptions& options = {});
 
 // A table [rows, width] called <name>.weight; look rows up in it, or tie an output layer to it. In
-// mixed precision it is read as it is kept: rows are summed, and their gradients too, with all their
-// digits, as under PyTorch's autocast, and net.computed(sum) goes on.
+// mixed precision it is read as it is kept: rows are summed with all their digits, and so are their
+// gradients, as under PyTorch's autocast; net.computed(sum) goes on.
 Var embedding_table(Net& net, std::string_view name, std::int64_t rows, std::int64_t width,
                     ir::Init init);
 Var look_up(Var table, Var ids);

@@ -1,6 +1,6 @@
 // Rows of a table that is also there narrow, looked up in the narrow one.
 //
-//   gather(w, ids)  ...  linear(h, cast(w))   ->   c = cast(w);  cast(gather(c, ids))  ...  linear(h, c)
+//   gather(w, ids) ... linear(h, cast(w))   ->   cast(gather(c, ids)) ... linear(h, c), c = cast(w)
 //
 // In mixed precision a tied table is read twice: rows of it in fp32, and its cast by the last
 // layer. Ranks that share their state gather a weight for those who read it: one narrow table is

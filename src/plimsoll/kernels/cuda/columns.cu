@@ -42,8 +42,8 @@ __device__ __forceinline__ Corner corner_of(const ColumnShape& shape) {
   return out;
 }
 
-// The rows begin, begin + step, ... below end, kUnroll of them loaded at a time. What a thread knows
-// of its columns is read (prepare) while its first rows are on their way.
+// The rows begin, begin + step, ... below end, kUnroll of them loaded at a time. What a thread
+// knows of its columns is read (prepare) while its first rows are on their way.
 template <int kUnroll, typename Loaded, typename Load, typename Prepare, typename Take>
 __device__ __forceinline__ void walk_rows(std::int64_t begin, std::int64_t end, std::int64_t step,
                                           const Load& load, const Prepare& prepare,
@@ -68,9 +68,9 @@ __device__ __forceinline__ void walk_rows(std::int64_t begin, std::int64_t end, 
 
 // Sums --------------------------------------------------------------------------------------------
 
-// An operation has: State, one per column, with start() and merge(); Sums, what a thread keeps for
-// its columns; Loaded, what it needs of one row; Known, what finish() needs of memory, loaded before
-// it is asked for. state(sums, v) is what was summed for column v.
+// An operation has: State, one per column, with state() and merge(); Sums, what a thread keeps for
+// its columns; Loaded, what it needs of one row; Known, what finish() needs of memory, loaded
+// ahead. state(sums, v) is what was summed for column v.
 template <typename Op>
 __global__ void __launch_bounds__(kColumnThreads, 3)
     sum_columns(ColumnShape shape, Op op, typename Op::State* partial) {
@@ -139,8 +139,7 @@ __global__ void __launch_bounds__(kMergeWidth* kMergeWidth)
           Op::merge(shared[threadIdx.y][threadIdx.x], shared[threadIdx.y + half][threadIdx.x]);
     }
   }
-  if (threadIdx.y == 0 && column < shape.columns)
-    op.finish(shared[0][threadIdx.x], known, column);
+  if (threadIdx.y == 0 && column < shape.columns) op.finish(shared[0][threadIdx.x], known, column);
 }
 
 template <typename Op>
@@ -220,7 +219,9 @@ struct ColumnMoments {
     return {count, a.plain + (b.plain - a.plain) * share, a.shifted + delta * share,
             a.squares + b.squares + delta * delta * a.count * share};
   }
-  __device__ Known known(std::int64_t column) const { return wide(x[column]); }
+  __device__ Known known(std::int64_t column) const {
+    return wide(x[column]);
+  }
   __device__ void finish(const State& state, Known origin, std::int64_t column) const {
     const bool near_zero = fabsf(state.plain) < fabsf(state.shifted);
     mean[column] = state.count > 0 && !near_zero ? origin + state.shifted : state.plain;
@@ -399,9 +400,7 @@ __global__ void __launch_bounds__(kColumnThreads)
   const std::int64_t end = stop < shape.rows ? stop : shape.rows;
   walk_rows<Op::kUnroll, typename Op::Loaded>(
       begin, end, step,
-      [&](auto& loaded, std::int64_t row) {
-        op.load(loaded, row * shape.columns + corner.column);
-      },
+      [&](auto& loaded, std::int64_t row) { op.load(loaded, row * shape.columns + corner.column); },
       [&] { op.read(lines, corner.column); },
       [&](const auto& loaded, std::int64_t row) {
         op.store(lines, loaded, row * shape.columns + corner.column);
