@@ -28,7 +28,7 @@ std::optional<NodeId> narrow_reader(const GraphEditor& edit, ValueId weight) {
 
 Result<ir::Graph> narrow_lookups(const ir::Graph& graph) {
   GraphEditor edit(graph);
-  std::map<ValueId, ValueId> casts;  // by weight: the cast that stands before its first lookup
+  std::map<ValueId, ValueId> casts;  // by weight: the cast that stands before its lookups
   for (std::size_t n = 0; n < edit.original_nodes(); ++n) {
     const NodeId lookup(n);
     const ir::Node node = edit.graph().node(lookup);
@@ -38,6 +38,7 @@ Result<ir::Graph> narrow_lookups(const ir::Graph& graph) {
     const std::optional<NodeId> reader = narrow_reader(edit, node.inputs[0]);
     if (!reader) continue;
     const ir::Node old = edit.graph().node(*reader);
+    if (*reader < lookup) casts.try_emplace(node.inputs[0], old.outputs[0]);
     if (!casts.contains(node.inputs[0])) {
       PLIMSOLL_TRY(const std::vector<ValueId> cast,
                    edit.insert(lookup, "cast", {node.inputs[0]}, old.attributes));

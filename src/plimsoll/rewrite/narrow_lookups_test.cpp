@@ -10,31 +10,35 @@ namespace {
 
 using ops::Var;
 
-// A table whose rows are looked up, and whose cast is multiplied with where there is one.
-ir::Graph with_table(bool tied) {
+// A table whose rows are looked up, and whose cast, where there is one, is multiplied with.
+ir::Graph with_table(bool tied, bool cast_first = false) {
   ops::Builder b("table");
   const Var ids = b.input("ids", {ir::DType::kI64, {4}, {}});
   const Var table = b.weight("table", {ir::DType::kF32, {100, 8}, {}}, {});
+  Var narrow;
+  if (cast_first) narrow = ops::cast(table, ir::DType::kBF16);
   const Var x = ops::cast(ops::gather(table, ids), ir::DType::kBF16);
-  const Var y =
-      tied ? ops::linear(x, ops::cast(table, ir::DType::kBF16), {}, {.trans_w = true}) : x;
+  if (tied && !cast_first) narrow = ops::cast(table, ir::DType::kBF16);
+  const Var y = tied ? ops::linear(x, narrow, {}, {.trans_w = true}) : x;
   auto graph = b.finish({y});
   EXPECT_TRUE(graph) << graph.error().message;
   return *graph;
 }
 
 TEST(NarrowLookups, ATiedTableIsReadByItsCastAlone) {
-  const auto after = narrow_lookups(with_table(true));
-  ASSERT_TRUE(after) << after.error().message;
-  int readers = 0;
-  for (const ir::Node& node : after->nodes) {
-    for (const ValueId input : node.inputs)
-      readers += after->value(input).kind == ir::ValueKind::kWeight;
-    if (node.op == "gather") {
-      EXPECT_EQ(after->value(node.outputs[0]).type.dtype, ir::DType::kBF16);
+  for (const bool cast_first : {false, true}) {
+    const auto after = narrow_lookups(with_table(true, cast_first));
+    ASSERT_TRUE(after) << after.error().message;
+    int readers = 0;
+    for (const ir::Node& node : after->nodes) {
+      for (const ValueId input : node.inputs)
+        readers += after->value(input).kind == ir::ValueKind::kWeight;
+      if (node.op == "gather") {
+        EXPECT_EQ(after->value(node.outputs[0]).type.dtype, ir::DType::kBF16);
+      }
     }
+    EXPECT_EQ(readers, 1) << cast_first;
   }
-  EXPECT_EQ(readers, 1);
 }
 
 TEST(NarrowLookups, ATableWithoutACastStaysWide) {
