@@ -25,7 +25,7 @@ Var embeddings(Net& net, Var ids, Var segments, Var& words, const Sizes& sizes) 
   Var sum = look_up(words, ids);
   sum = sum + look_up(kinds, segments);
   sum = sum + first_rows(positions, sizes.seq);
-  return dropout(net, layer_norm(net, "LayerNorm", sum, kNorm), sizes.dropout);
+  return dropout(net, layer_norm(net, "LayerNorm", net.computed(sum), kNorm), sizes.dropout);
 }
 
 // What comes back from a branch: projected, dropped, added, normalised.
@@ -53,7 +53,7 @@ Var masked_language_head(Net& net, Var x, Var words, const Sizes& sizes) {
   const Var bias = net.weight("bias", {sizes.vocab}, constant(0));
   const auto transform = net.scope("transform");
   const Var h = layer_norm(net, "LayerNorm", gelu(linear(net, "dense", x, sizes.width)), kNorm);
-  return tied_head(h, words, bias);
+  return tied_head(net, h, words, bias);
 }
 
 }  // namespace

@@ -42,13 +42,13 @@ Var transformer(Net& net, Var ids, const Sizes& sizes) {
   const Var positions = embedding_table(net, "wpe", std::max(kGpt2Positions, sizes.seq),
                                         sizes.width, normal(kGpt2Deviation));
   const Var words = look_up(tokens, ids);
-  Var x = dropout(net, words + first_rows(positions, sizes.seq), sizes.dropout);
+  Var x = dropout(net, net.computed(words + first_rows(positions, sizes.seq)), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto block = net.scope("h", i);
     x = x + gpt2_attention(net, layer_norm(net, "ln_1", x), sizes);
     x = x + gpt2_feed_forward(net, layer_norm(net, "ln_2", x), sizes);
   }
-  return tied_head(layer_norm(net, "ln_f", x), tokens);
+  return tied_head(net, layer_norm(net, "ln_f", x), tokens);
 }
 
 }  // namespace

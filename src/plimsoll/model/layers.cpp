@@ -133,7 +133,7 @@ Var layer_norm(Net& net, std::string_view name, Var x, const NormOptions& option
 Var embedding_table(Net& net, std::string_view name, std::int64_t rows, std::int64_t width,
                     ir::Init init) {
   const auto scope = net.scope(name);
-  return net.weight("weight", {rows, width}, init);
+  return net.stored_weight("weight", {rows, width}, init);
 }
 
 Var look_up(Var table, Var ids) {
@@ -144,8 +144,8 @@ Var first_rows(Var table, std::int64_t count) {
   return table.dim(0) == count ? table : ops::slice(table, 0, 0, count);
 }
 
-Var tied_head(Var x, Var table, Var bias) {
-  return ops::linear(x, table, bias, {.trans_w = true});
+Var tied_head(Net& net, Var x, Var table, Var bias) {
+  return ops::linear(x, net.computed(table), bias, {.trans_w = true});
 }
 
 Var attend(Var q, Var k, Var v, const AttentionOptions& options) {

@@ -53,14 +53,16 @@ Var batch_norm(Net& net, std::string_view name, Var x, const NormOptions& option
 // Over the last axis.
 Var layer_norm(Net& net, std::string_view name, Var x, const NormOptions& options = {});
 
-// A table [rows, width] called <name>.weight; look rows up in it, or tie an output layer to it.
+// A table [rows, width] called <name>.weight; look rows up in it, or tie an output layer to it. In
+// mixed precision it is read as it is kept: rows are summed with all their digits, and so are their
+// gradients, as under PyTorch's autocast; net.computed(sum) goes on.
 Var embedding_table(Net& net, std::string_view name, std::int64_t rows, std::int64_t width,
                     ir::Init init);
 Var look_up(Var table, Var ids);
 // The first `count` rows.
 Var first_rows(Var table, std::int64_t count);
 // x[..., width] times the table's transpose: scores for every row.
-Var tied_head(Var x, Var table, Var bias = {});
+Var tied_head(Net& net, Var x, Var table, Var bias = {});
 
 struct AttentionOptions {
   std::int64_t heads = 1;

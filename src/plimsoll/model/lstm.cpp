@@ -5,6 +5,7 @@
 
 #include "plimsoll/model/families.h"
 #include "plimsoll/model/layers.h"
+#include "plimsoll/ops/functions.h"
 
 namespace plimsoll::model {
 namespace {
@@ -33,9 +34,12 @@ Cell make_cell(Net& net, std::int64_t index, std::int64_t features, std::int64_t
 
 // One step. The zero state of the first step still goes through its bias, as in PyTorch.
 Var advance(Cell& cell, Var x) {
-  Var gates = tied_head(x, cell.w_input, cell.b_input);
+  const auto product = [](Var data, Var weight, Var bias) {
+    return ops::linear(data, weight, bias, {.trans_w = true});
+  };
+  Var gates = product(x, cell.w_input, cell.b_input);
   gates =
-      gates + (cell.hidden ? tied_head(cell.hidden, cell.w_hidden, cell.b_hidden) : cell.b_hidden);
+      gates + (cell.hidden ? product(cell.hidden, cell.w_hidden, cell.b_hidden) : cell.b_hidden);
   const std::int64_t width = cell.w_hidden.dim(1);
   const std::vector<Var> parts = split(gates, ir::Ints(4, width), 1);
   if (parts.size() != 4) return x;

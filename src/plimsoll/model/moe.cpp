@@ -88,13 +88,14 @@ Result<ir::Graph> build_moe(const std::string& name, const Sizes& sizes) {
   const Var tokens = embedding_table(net, "wte", sizes.vocab, sizes.width, normal(kMoeDeviation));
   const Var positions = embedding_table(net, "wpe", std::max(kMoePositions, sizes.seq), sizes.width,
                                         normal(kMoeDeviation));
-  Var x = dropout(net, look_up(tokens, ids) + first_rows(positions, sizes.seq), sizes.dropout);
+  const Var sum = look_up(tokens, ids) + first_rows(positions, sizes.seq);
+  Var x = dropout(net, net.computed(sum), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto block = net.scope("h", i);
     x = x + dropout(net, moe_attention(net, layer_norm(net, "ln_1", x), sizes), sizes.dropout);
     x = x + dropout(net, switch_layer(net, layer_norm(net, "ln_2", x), sizes), sizes.dropout);
   }
-  return net.finish(tied_head(layer_norm(net, "ln_f", x), tokens));
+  return net.finish(tied_head(net, layer_norm(net, "ln_f", x), tokens));
 }
 
 }  // namespace plimsoll::model

@@ -14,7 +14,7 @@ Var Net::cast_to(Var x, ir::DType dtype) {
 }
 
 Var Net::input(std::string_view name, const ir::Shape& shape) {
-  return cast_to(builder_.input(name, {options_.dtype, shape, {}}), compute_dtype());
+  return computed(builder_.input(name, {options_.dtype, shape, {}}));
 }
 
 Var Net::tokens(std::string_view name, const ir::Shape& shape, std::int64_t count) {
@@ -23,7 +23,11 @@ Var Net::tokens(std::string_view name, const ir::Shape& shape, std::int64_t coun
 }
 
 Var Net::weight(std::string_view name, const ir::Shape& shape, ir::Init init) {
-  return cast_to(builder_.weight(name, {options_.dtype, shape, {}}, init), compute_dtype());
+  return computed(stored_weight(name, shape, init));
+}
+
+Var Net::stored_weight(std::string_view name, const ir::Shape& shape, ir::Init init) {
+  return builder_.weight(name, {options_.dtype, shape, {}}, init);
 }
 
 Var Net::state(std::string_view name, const ir::Shape& shape, double start) {

@@ -66,6 +66,8 @@ class Net {
   Var tokens(std::string_view name, const ir::Shape& shape, std::int64_t count);
   // Ready to be computed with: in mixed precision, the weight's cast.
   Var weight(std::string_view name, const ir::Shape& shape, ir::Init init);
+  // As it is kept.
+  Var stored_weight(std::string_view name, const ir::Shape& shape, ir::Init init);
   // Numbers that outlive a step and are not trained: running statistics.
   Var state(std::string_view name, const ir::Shape& shape, double start);
 
@@ -79,6 +81,8 @@ class Net {
 
   // x itself when it has this dtype.
   Var cast_to(Var x, ir::DType dtype);
+  // In the type that the model computes in.
+  Var computed(Var x) { return cast_to(x, compute_dtype()); }
 
   // False, and the builder has failed, when x is not of this rank. Layers look before they index.
   bool expect_rank(Var x, int rank, std::string_view layer);

@@ -40,10 +40,9 @@ Var encode(Net& net, Var features, const Sizes& sizes) {
   x = gelu(conv1d(net, "conv2", x, sizes.width, {.kernel = 3, .stride = 2, .padding = 1}));
   x = transpose(x, {0, 2, 1});
   const std::int64_t length = (sizes.frames + 1) / 2;
-  x = dropout(
-      net,
-      x + embedding_table(net, "embed_positions", length, sizes.width, normal(kWhisperDeviation)),
-      sizes.dropout);
+  const Var positions =
+      embedding_table(net, "embed_positions", length, sizes.width, normal(kWhisperDeviation));
+  x = dropout(net, x + net.computed(positions), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto layer = net.scope("layers", i);
     x = x + self_attention(net, x, sizes, false);
@@ -60,7 +59,7 @@ Var decode(Net& net, Var ids, Var memory, const Sizes& sizes) {
       embedding_table(net, "embed_positions", std::max(kWhisperPositions, sizes.seq), sizes.width,
                       normal(kWhisperDeviation));
   const Var words = look_up(tokens, ids);
-  Var x = dropout(net, words + first_rows(positions, sizes.seq), sizes.dropout);
+  Var x = dropout(net, net.computed(words + first_rows(positions, sizes.seq)), sizes.dropout);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const auto layer = net.scope("layers", i);
     x = x + self_attention(net, x, sizes, true);
@@ -68,7 +67,7 @@ Var decode(Net& net, Var ids, Var memory, const Sizes& sizes) {
                               memory, sizes, false);
     x = x + whisper_feed_forward(net, x, sizes);
   }
-  return tied_head(layer_norm(net, "layer_norm", x), tokens);
+  return tied_head(net, layer_norm(net, "layer_norm", x), tokens);
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 namespace plimsoll::rewrite {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 16;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 20;
+constexpr std::int64_t kMostChannels = std::int64_t{1} << 16;
 constexpr std::size_t kInputs = 5;  // weight, gradient, two moments, step
 
 // All four tensors of an update lie alike, without gaps.
@@ -42,7 +43,7 @@ bool is_statistics_update(const ir::Graph& graph, const ir::Node& node) {
   if (node.op != "batch_norm_update") return false;
   const ir::TensorType& type = graph.value(node.inputs[0]).type;
   return type.dtype == ir::DType::kF32 && type.shape.elements() > 0 &&
-         type.shape.elements() <= kMostElements;
+         type.shape.elements() <= kMostChannels;
 }
 
 // The node that does what those of a group do, in the place of its last: inputs and results kind by

@@ -17,13 +17,13 @@ namespace {
 using ops::Builder;
 using ops::Var;
 
-// Updates of `small` weights of different sizes and of one that is large.
-ir::Graph many_updates(int small) {
+// Updates of `small` weights of different sizes and, where asked for, of one that is large.
+ir::Graph many_updates(int small, bool and_a_large_one = false) {
   Builder b("updates");
   const Var step = b.input("step", {ir::DType::kI64, {}});
   std::vector<std::pair<Var, Var>> updates;
-  for (int i = 0; i <= small; ++i) {
-    const ir::TensorType type{ir::DType::kF32, {i == small ? std::int64_t{70000} : i + 1}};
+  for (int i = 0; i < small + (and_a_large_one ? 1 : 0); ++i) {
+    const ir::TensorType type{ir::DType::kF32, {i == small ? (std::int64_t{1} << 20) + 1 : i + 1}};
     const Var w = b.weight(fmt::format("w{}", i), type, {});
     const Var m = b.weight(fmt::format("m{}", i), type, {});
     const Var v = b.weight(fmt::format("v{}", i), type, {});
@@ -61,7 +61,7 @@ void expect_next_versions(const ir::Graph& before, const ir::Graph& after) {
 }
 
 TEST(GroupUpdates, SmallOnesRunSixteenAtATime) {
-  const ir::Graph before = many_updates(35);
+  const ir::Graph before = many_updates(35, true);
   const auto after = group_updates(before);
   ASSERT_TRUE(after) << after.error().message;
   int groups = 0;

@@ -10,6 +10,7 @@
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/gradient_rows.h"
 #include "plimsoll/rewrite/graph_editor.h"
+#include "plimsoll/rewrite/narrow_lookups.h"
 #include "plimsoll/rewrite/shard_buckets.h"
 
 namespace plimsoll::rewrite {
@@ -425,7 +426,8 @@ class Sharder {
 }  // namespace
 
 Result<ir::Graph> shard_training(ir::Graph graph, const ShardOptions& options) {
-  return Sharder(std::move(graph), options).run();
+  PLIMSOLL_TRY(ir::Graph narrow, narrow_lookups(graph));
+  return Sharder(std::move(narrow), options).run();
 }
 
 }  // namespace plimsoll::rewrite

@@ -42,49 +42,70 @@ __device__ __forceinline__ Corner corner_of(const ColumnShape& shape) {
   return out;
 }
 
+// The rows begin, begin + step, ... below end, kUnroll of them loaded at a time. What a thread
+// knows of its columns is read (prepare) while its first rows are on their way.
+template <int kUnroll, typename Loaded, typename Load, typename Prepare, typename Take>
+__device__ __forceinline__ void walk_rows(std::int64_t begin, std::int64_t end, std::int64_t step,
+                                          const Load& load, const Prepare& prepare,
+                                          const Take& take) {
+  Loaded loaded[kUnroll];
+  const auto load_some = [&](std::int64_t row) {
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if (row + u * step < end) load(loaded[u], row + u * step);
+    }
+  };
+  load_some(begin);
+  prepare();
+  for (std::int64_t row = begin; row < end; row += kUnroll * step) {
+    if (row != begin) load_some(row);
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if (row + u * step < end) take(loaded[u], row + u * step);
+    }
+  }
+}
+
 // Sums --------------------------------------------------------------------------------------------
 
-// An operation has: State, one per column, with start() and merge(); Sums, what a thread keeps for
-// its columns; Loaded, what it needs of one row. state(sums, v) is what was summed for column v.
+// An operation has: State, one per column, with state() and merge(); Sums, what a thread keeps for
+// its columns; Loaded, what it needs of one row; Known, what finish() needs of memory, loaded
+// ahead. state(sums, v) is what was summed for column v.
 template <typename Op>
 __global__ void __launch_bounds__(kColumnThreads, 3)
     sum_columns(ColumnShape shape, Op op, typename Op::State* partial) {
   constexpr int kSize = Op::kSize;
-  __shared__ typename Op::State shared[kColumnThreads];
+  __shared__ typename Op::State shared[kSize][kColumnThreads];
   const Corner corner = corner_of<kSize>(shape);
   const std::int64_t begin = blockIdx.y * static_cast<std::int64_t>(corner.lanes) + corner.lane;
-  const std::int64_t end = shape.rows;
+  const std::int64_t end = corner.alive ? shape.rows : 0;
+  const std::int64_t step = static_cast<std::int64_t>(corner.lanes) * shape.splits;
   typename Op::Sums sums;
-  op.start(sums, corner, begin, begin < end && corner.alive);
-  if (corner.alive) {
-    const std::int64_t step = static_cast<std::int64_t>(corner.lanes) * shape.splits;
-    std::int64_t row = begin;
-    for (; row + (Op::kUnroll - 1) * step < end; row += Op::kUnroll * step) {
-      typename Op::Loaded loaded[Op::kUnroll];
+  walk_rows<Op::kUnroll, typename Op::Loaded>(
+      begin, end, step,
+      [&](auto& loaded, std::int64_t row) { op.load(loaded, row, corner.column); },
+      [&] { op.start(sums, corner, begin, begin < end); },
+      [&](const auto& loaded, std::int64_t) { op.take(sums, loaded); });
+  typename Op::State own[kSize];
 #pragma unroll
-      for (int u = 0; u < Op::kUnroll; ++u) op.load(loaded[u], row + u * step, corner.column);
+  for (int v = 0; v < kSize; ++v) own[v] = Op::state(sums, v);
+  // The upper half of the lanes that are left gives its states to the lower half.
+  for (int half = corner.lanes / 2; half > 0; half /= 2) {
+    if (corner.lane >= half && corner.lane < 2 * half) {
 #pragma unroll
-      for (int u = 0; u < Op::kUnroll; ++u) op.take(sums, loaded[u]);
+      for (int v = 0; v < kSize; ++v) shared[v][threadIdx.x] = own[v];
     }
-    for (; row < end; row += step) {
-      typename Op::Loaded one;
-      op.load(one, row, corner.column);
-      op.take(sums, one);
+    __syncthreads();
+    if (corner.lane < half) {
+#pragma unroll
+      for (int v = 0; v < kSize; ++v)
+        own[v] = Op::merge(own[v], shared[v][threadIdx.x + half * corner.across]);
     }
   }
+  if (corner.lane == 0 && corner.alive) {
 #pragma unroll
-  for (int v = 0; v < kSize; ++v) {
-    __syncthreads();
-    shared[threadIdx.x] = op.state(sums, corner, v);
-    for (int half = corner.lanes / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (corner.lane < half) {
-        shared[threadIdx.x] =
-            Op::merge(shared[threadIdx.x], shared[threadIdx.x + half * corner.across]);
-      }
-    }
-    if (corner.lane == 0 && corner.alive)
-      partial[blockIdx.y * shape.columns + corner.column + v] = shared[threadIdx.x];
+    for (int v = 0; v < kSize; ++v)
+      partial[blockIdx.y * shape.columns + corner.column + v] = own[v];
   }
 }
 
@@ -94,6 +115,8 @@ __global__ void __launch_bounds__(kMergeWidth* kMergeWidth)
   __shared__ typename Op::State shared[kMergeWidth][kMergeWidth];
   const std::int64_t column = blockIdx.x * static_cast<std::int64_t>(kMergeWidth) + threadIdx.x;
   typename Op::State state = Op::none();
+  typename Op::Known known{};
+  if (threadIdx.y == 0 && column < shape.columns) known = op.known(column);
   // A block waits for its loads and for little else, so it has many of them on their way.
   const int end = column < shape.columns ? shape.splits : 0;
   for (int split = threadIdx.y; split < end; split += kMergeUnroll * kMergeWidth) {
@@ -116,7 +139,7 @@ __global__ void __launch_bounds__(kMergeWidth* kMergeWidth)
           Op::merge(shared[threadIdx.y][threadIdx.x], shared[threadIdx.y + half][threadIdx.x]);
     }
   }
-  if (threadIdx.y == 0 && column < shape.columns) op.finish(shared[0][threadIdx.x], column);
+  if (threadIdx.y == 0 && column < shape.columns) op.finish(shared[0][threadIdx.x], known, column);
 }
 
 template <typename Op>
@@ -145,8 +168,10 @@ struct ColumnMoments {
   struct Sums {
     float base[kSize], first[kSize], second[kSize];
     float count;
+    Vector<T> origin;  // the first row
   };
   using Loaded = Vector<T>;
+  using Known = float;  // the column's first element
   const T* x;
   std::int64_t step;
   float *mean, *variance;
@@ -154,7 +179,10 @@ struct ColumnMoments {
   __device__ void start(Sums& sums, const Corner& corner, std::int64_t row, bool any) const {
     sums.count = 0;
     Vector<T> base{};
-    if (any) base.load(x + row * step + corner.column);
+    if (any) {
+      base.load(x + row * step + corner.column);
+      sums.origin.load(x + corner.column);
+    }
 #pragma unroll
     for (int v = 0; v < kSize; ++v) {
       sums.base[v] = base.at(v);
@@ -176,12 +204,11 @@ struct ColumnMoments {
   static __device__ State none() {
     return {0, 0, 0, 0};
   }
-  __device__ State state(const Sums& sums, const Corner& corner, int v) const {
+  static __device__ State state(const Sums& sums, int v) {
     if (sums.count == 0) return none();
     const float average = sums.first[v] / sums.count;
     const float squares = sums.second[v] - sums.first[v] * average;
-    const float origin = wide(x[corner.column + v]);
-    return {sums.count, sums.base[v] + average, (sums.base[v] - origin) + average,
+    return {sums.count, sums.base[v] + average, (sums.base[v] - sums.origin.at(v)) + average,
             squares < 0 ? 0 : squares};
   }
   static __device__ State merge(const State& a, const State& b) {
@@ -192,9 +219,12 @@ struct ColumnMoments {
     return {count, a.plain + (b.plain - a.plain) * share, a.shifted + delta * share,
             a.squares + b.squares + delta * delta * a.count * share};
   }
-  __device__ void finish(const State& state, std::int64_t column) const {
+  __device__ Known known(std::int64_t column) const {
+    return wide(x[column]);
+  }
+  __device__ void finish(const State& state, Known origin, std::int64_t column) const {
     const bool near_zero = fabsf(state.plain) < fabsf(state.shifted);
-    mean[column] = state.count > 0 && !near_zero ? wide(x[column]) + state.shifted : state.plain;
+    mean[column] = state.count > 0 && !near_zero ? origin + state.shifted : state.plain;
     variance[column] = state.count > 0 ? state.squares / state.count : 0;
   }
 };
@@ -208,13 +238,13 @@ template <typename T>
 struct PairSums {
   static constexpr int kSize = kVectorSize<T>;
   using State = PairOfSums;
+  struct Known {};
   struct Sums {
     float gamma[kSize], beta[kSize];
   };
+  static __device__ Known known(std::int64_t) { return {}; }
   static __device__ State none() { return {0, 0}; }
-  static __device__ State state(const Sums& sums, const Corner&, int v) {
-    return {sums.gamma[v], sums.beta[v]};
-  }
+  static __device__ State state(const Sums& sums, int v) { return {sums.gamma[v], sums.beta[v]}; }
   static __device__ State merge(const State& a, const State& b) {
     return {a.gamma + b.gamma, a.beta + b.beta};
   }
@@ -250,7 +280,8 @@ struct ChannelLines {
 // dgamma = the sum of dy' * normal, dbeta = the sum of dy'; dy' is 0 where relu cut off.
 template <typename T, typename P, bool relu>
 struct BatchNormSums : PairSums<T> {
-  static constexpr int kUnroll = 2;
+  static constexpr int kUnroll = PairSums<T>::kSize > 4 ? 2 : 4;
+  using Known = typename PairSums<T>::Known;
   struct Sums : PairSums<T>::Sums {
     ChannelLines<T, P> lines;
   };
@@ -281,7 +312,7 @@ struct BatchNormSums : PairSums<T> {
       sums.beta[v] += adjoint;
     }
   }
-  __device__ void finish(const PairOfSums& state, std::int64_t column) const {
+  __device__ void finish(const PairOfSums& state, Known, std::int64_t column) const {
     dgamma[column] = narrow<P>(state.gamma);
     dbeta[column] = narrow<P>(state.beta);
     exact[column] = state.gamma;
@@ -292,6 +323,7 @@ struct BatchNormSums : PairSums<T> {
 template <typename T>
 struct PlainSums : PairSums<T> {
   static constexpr int kUnroll = kSumUnroll;
+  using Known = typename PairSums<T>::Known;
   using Sums = typename PairSums<T>::Sums;
   using Loaded = Vector<T>;
   const T* x;
@@ -306,7 +338,7 @@ struct PlainSums : PairSums<T> {
 #pragma unroll
     for (int v = 0; v < PairSums<T>::kSize; ++v) sums.beta[v] += loaded.at(v);
   }
-  __device__ void finish(const PairOfSums& state, std::int64_t column) const {
+  __device__ void finish(const PairOfSums& state, Known, std::int64_t column) const {
     y[column] = narrow<T>(state.beta);
   }
 };
@@ -314,6 +346,7 @@ struct PlainSums : PairSums<T> {
 template <typename T, typename P>
 struct RowNormSums : PairSums<T> {
   static constexpr int kUnroll = 2;
+  using Known = typename PairSums<T>::Known;
   using Sums = typename PairSums<T>::Sums;
   struct Loaded {
     Vector<T> x, dy;
@@ -339,7 +372,7 @@ struct RowNormSums : PairSums<T> {
       sums.beta[v] += adjoint;
     }
   }
-  __device__ void finish(const PairOfSums& state, std::int64_t column) const {
+  __device__ void finish(const PairOfSums& state, Known, std::int64_t column) const {
     dgamma[column] = narrow<P>(state.gamma);
     if (dbeta != nullptr) dbeta[column] = narrow<P>(state.beta);
   }
@@ -360,27 +393,18 @@ __global__ void __launch_bounds__(kColumnThreads)
   const Corner corner = corner_of<Op::kSize>(shape);
   if (!corner.alive) return;
   typename Op::Lines lines;
-  op.read(lines, corner.column);
   const std::int64_t step = corner.lanes;
   const std::int64_t piece = gridDim.y - 1 - blockIdx.y;
   const std::int64_t begin = piece * step * rows_of_thread + corner.lane;
   const std::int64_t stop = (piece + 1) * step * rows_of_thread;
   const std::int64_t end = stop < shape.rows ? stop : shape.rows;
-  std::int64_t row = begin;
-  for (; row + (Op::kUnroll - 1) * step < end; row += Op::kUnroll * step) {
-    typename Op::Loaded loaded[Op::kUnroll];
-#pragma unroll
-    for (int u = 0; u < Op::kUnroll; ++u)
-      op.load(loaded[u], (row + u * step) * shape.columns + corner.column);
-#pragma unroll
-    for (int u = 0; u < Op::kUnroll; ++u)
-      op.store(lines, loaded[u], (row + u * step) * shape.columns + corner.column);
-  }
-  for (; row < end; row += step) {
-    typename Op::Loaded one;
-    op.load(one, row * shape.columns + corner.column);
-    op.store(lines, one, row * shape.columns + corner.column);
-  }
+  walk_rows<Op::kUnroll, typename Op::Loaded>(
+      begin, end, step,
+      [&](auto& loaded, std::int64_t row) { op.load(loaded, row * shape.columns + corner.column); },
+      [&] { op.read(lines, corner.column); },
+      [&](const auto& loaded, std::int64_t row) {
+        op.store(lines, loaded, row * shape.columns + corner.column);
+      });
 }
 
 template <typename Op>

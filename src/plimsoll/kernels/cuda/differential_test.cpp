@@ -1,7 +1,10 @@
 // What agreement is on the GPU, for the cases shared with the CPU, and cases of this device's own.
+#include <array>
+
 #include "plimsoll/kernels/cuda/testing/device_run.h"
 #include "plimsoll/kernels/cuda/testing/on_the_cpu_only.h"
 #include "plimsoll/ops/kernel_facts.h"
+#include "plimsoll/ops/update/update.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -339,6 +342,52 @@ TEST(CudaTf32, AgreesWithTheReferenceInFewerDigits) {
         expect("attention_qkv_grad", {y, f32({2, rows, 6 * width}), y, lse}, how);
       }
     }
+  }
+}
+
+// Rows that are whole turns of a grid, and ones that are left; columns of one block and of several.
+TEST(CudaBatchNorm, ColumnsAndRowsOfEveryNumber) {
+  const auto in = [](ir::DType dtype, const ir::Shape& shape) -> Tensor {
+    return {{dtype, shape, ir::Layout::channels_last(shape.rank())}};
+  };
+  for (const ir::DType dtype : {ir::DType::kF32, ir::DType::kBF16}) {
+    for (const auto& [batch, channels, height, width] :
+         {std::array{1, 8, 1, 1}, std::array{2, 64, 7, 9}, std::array{4, 256, 7, 14},
+          std::array{3, 512, 7, 7}, std::array{2, 1032, 5, 3}, std::array{16, 16, 31, 29}}) {
+      const ir::Shape shape{batch, channels, height, width};
+      const Tensor x = in(dtype, shape);
+      const Tensor row = f32({channels});
+      const double tolerance = dtype == ir::DType::kF32 ? 2e-4 : 2e-2;
+      for (const char* activation : {"", "relu"}) {
+        const ir::Attributes how{{"activation", std::string(activation)}};
+        expect_agreement({.op = "batch_norm",
+                          .inputs = {x, row, row},
+                          .attributes = how,
+                          .tolerance = tolerance});
+        expect_agreement({.op = "batch_norm_grad",
+                          .inputs = {x, x, row, row, row, positive(row)},
+                          .attributes = how,
+                          .tolerance = tolerance});
+      }
+    }
+  }
+}
+
+TEST(CudaUpdates, GroupsTakeWeightsOfEverySize) {
+  const std::vector<std::int64_t> sizes{1,    2,    3,    4,    5,     255,   256,   1023,
+                                        1024, 1025, 4095, 4098, 70001, 32768, 65537, 7};
+  ASSERT_EQ(sizes.size(), static_cast<std::size_t>(ops::kUpdateGroup));
+  for (const ir::DType gradient : {ir::DType::kF32, ir::DType::kBF16}) {
+    std::vector<Tensor> inputs;
+    for (const std::int64_t size : sizes) inputs.push_back(f32({size}));
+    for (const std::int64_t size : sizes) inputs.push_back({{gradient, {size}, {}}});
+    for (const std::int64_t size : sizes) inputs.push_back(f32({size}));
+    for (const std::int64_t size : sizes) inputs.push_back(positive(f32({size})));
+    inputs.push_back({{ir::DType::kI64, {}, {}}, 3, 4});
+    expect_agreement({.op = "adamw_group",
+                      .inputs = inputs,
+                      .attributes = {{"lr", 0.01}, {"weight_decay", 0.1}},
+                      .tolerance = 1e-5});
   }
 }
 

@@ -100,7 +100,7 @@ Made make_adamw_group(const Site& site) {
   for (int i = 0; i < kWeights; ++i) {
     const ir::TensorType& weight = site.in(i);
     const ir::TensorType& gradient = site.in(kWeights + i);
-    constexpr std::int64_t kMost = std::int64_t{1} << 30;
+    constexpr std::int64_t kMost = std::int64_t{1} << 26;  // all of them: fewer than 2^31
     if (!is_f32(weight) || !is_kernel_float(gradient.dtype) ||
         gradient.dtype != site.in(kWeights).dtype || gradient.layout != weight.layout ||
         site.in(2 * kWeights + i) != weight || site.in(3 * kWeights + i) != weight ||
