@@ -1,6 +1,6 @@
 // Slabs change places between the device and the host. Everything that can fail comes first, for a
-// run of windows that are neighbours: new memory, a second address for it, the copy. Then the device
-// finishes, and the new memory is mapped where the old one was.
+// run of windows that are neighbours: new memory, a second address for it, the copy. Then the
+// device finishes, and the new memory is mapped where the old one was.
 //
 //   run     |2 MiB|2 MiB|2 MiB| ...     access is given once and one copy queued for all of it: for
 //   second  |     |     |     | ...     every slab by itself these are most of what a move takes

@@ -1,17 +1,17 @@
 // Optimizer updates in parts, so that the moments of a large weight need not all be there at once.
 //
 // An update reads a weight, its gradient and its moments: four times the weight's bytes with AdamW.
-// Element by element it needs nothing but that element, so each part of the moments becomes a source
-// of its own, and a part of the weight is updated while the next part's moments come and the last
-// part's go:
+// Element by element it needs nothing but that element, so each part of the moments becomes a
+// source of its own, and a part of the weight is updated while the next part's moments come and the
+// last part's go:
 //
 //   w' m' v' = adamw(w, g, m, v)   becomes   w1 m0' v0' = adamw(w,  g, m0, v0) {first=0}
 //                                            w2 m1' v1' = adamw(w1, g, m1, v1) {first=n}
 //                                            ...                            all over w
 //
 // Weight and gradient stay whole: products want them so, and their bits do not change. Checkpoints
-// have the whole moments under their names (ops/collective/shard.h), so a run goes on with a plan in
-// parts from where one without ended, and the other way round.
+// have the whole moments under their names (ops/collective/shard.h), so a run goes on with a plan
+// in parts from where one without ended, and the other way round.
 //
 // Where parts stand. Right behind the gradient they wait for the bus, one after the other, and so
 // does everything behind them; but the gradient is gone soonest. At a pace they stand where the bus

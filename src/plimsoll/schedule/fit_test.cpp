@@ -306,7 +306,7 @@ TEST(MemoryBound, CountsVersionsOfASourceOnce) {
   EXPECT_EQ(memory_bound(workload, Remedies{}).bytes, Bytes(110));
 }
 
-// Two weights of 100 that a step of 60 bytes beside them updates: of 150 bytes 90 are left for them.
+// Two weights of 100 that a step with 60 bytes beside them updates: of 150 bytes 90 are left.
 TEST(StateCopies, AreWhatHasNoRoomBesideTheLargestTask) {
   Workload workload;
   const auto value = [&](const char* name, std::int64_t bytes, TaskId producer) {
