@@ -12,8 +12,10 @@
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/comma_list.h"
+#include "plimsoll/plan/fit/workloads.h"
 #include "plimsoll/profile/measure_bus.h"
 #include "plimsoll/runtime/paging/uvm_model.h"
+#include "plimsoll/schedule/bounds/state_copies.h"
 
 namespace plimsoll::api {
 namespace {
@@ -180,6 +182,11 @@ class Sweep {
     out.seconds = typical_seconds(p_.report);
     out.predicted_seconds = p_.report.predicted_seconds;
     judge(out, out_.plan_seconds);
+    // Of any plan, and not of the bytes that this one moves.
+    PLIMSOLL_TRY(const schedule::GraphWorkload tasks,
+                 plan::workload_of(plan.plan.graph, with_costs(p_, p_.planning), {}));
+    const Bytes state = schedule::state_copies(tasks.workload, out.capacity);
+    out.bound = std::max(1.0, rates_.seconds(state, state) / out_.plan_seconds);
     return {};
   }
 

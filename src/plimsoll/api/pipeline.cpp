@@ -27,6 +27,7 @@
 #include "plimsoll/rewrite/pad_rows.h"
 #include "plimsoll/rewrite/simplify.h"
 #include "plimsoll/rewrite/split_rows.h"
+#include "plimsoll/rewrite/split_updates.h"
 #include "plimsoll/rewrite/sync_batch_norm.h"
 
 namespace plimsoll::api {
@@ -35,6 +36,21 @@ namespace {
 constexpr Bytes kFilePage(4096);
 // Of the deadline, on top: to see whether a graph that does not fit does so in parts.
 constexpr double kPartsShare = 0.3;
+
+// An update of so many bytes that is such a share of all state is put into parts, and of how many
+// times less bytes than it has each of them is.
+constexpr Bytes kLeastUpdate(32 << 20);
+constexpr std::int64_t kUpdatesShare = 4;
+constexpr std::int64_t kUpdateParts = 64;
+
+// Weights and what optimizers keep beside them.
+Bytes bytes_of_state(const ir::Graph& graph) {
+  Bytes out;
+  for (const ir::Value& value : graph.values) {
+    if (ir::is_persistent(value.kind)) out += ir::bytes_of(value.type);
+  }
+  return out;
+}
 
 // What a card cannot do yet is said before anything is planned for it.
 Status check_techniques(const Pipeline& p, const PlanOptions& how) {
@@ -79,6 +95,26 @@ Status prepare_parts(Pipeline& p, const std::vector<rewrite::SplitGraph>& splits
   return {};
 }
 
+// The graph with its largest updates in parts, at once and at the bus's pace, where state may be
+// swapped and one update is a good share of all that a step needs; decided by the graph alone, so
+// that no budget changes the answer.
+Result<std::vector<rewrite::SplitGraph>> updates_in_parts(const Pipeline& p,
+                                                          const PlanOptions& how) {
+  std::vector<rewrite::SplitGraph> out;
+  if (!how.remedies.swap || how.budget.empty() || p.ranks.several() || !how.strategy.empty())
+    return out;
+  const ir::Graph& graph = p.model.graph;
+  const Bytes largest = rewrite::largest_update(graph);
+  if (largest < kLeastUpdate || largest * kUpdatesShare < bytes_of_state(graph)) return out;
+  const Bytes part(largest.value / kUpdateParts);
+  for (const double rate : {0.0, how.copies.in_bytes_per_second}) {
+    PLIMSOLL_TRY(rewrite::SplitGraph split,
+                 rewrite::split_updates(graph, part, {how.seconds, rate}));
+    out.push_back(std::move(split));
+  }
+  return out;
+}
+
 bool is_missed(const Result<PlannedGraph>& planned) {
   return !planned && (planned.error().code == ErrorCode::kDoesNotFit ||
                       planned.error().code == ErrorCode::kNoAnswer);
@@ -93,18 +129,33 @@ bool asks_for_parts(const Pipeline& p) {
          wanted.strategy.empty() && !on_card(p) && (wanted.split_last || p.device != kMeasured);
 }
 
-// The whole graph; where it does not fit, the graph in parts if those are allowed, else an error
-// that says whether parts would do.
+// What is left of the deadline for a graph in parts, when the whole one took some of it.
+double rest_of(const PlanOptions& wanted, const Stopwatch& watch) {
+  return std::max(kPartsShare * wanted.deadline_seconds, wanted.deadline_seconds - watch.seconds());
+}
+
+// The whole graph; where it does not fit, the graph with updates in parts, and with operators in
+// parts if those are allowed; else an error that says whether parts would do.
 Result<PlannedGraph> planned_whole_first(Pipeline& p) {
   const PlanOptions wanted = with_costs(p, p.planning);
   const bool asks = asks_for_parts(p);
+  PLIMSOLL_TRY(const std::vector<rewrite::SplitGraph> updates, updates_in_parts(p, wanted));
   std::optional<plan::PlanFailure> why;
   PlanOptions how = wanted;
-  if (asks && wanted.split_last && wanted.on_failure)
+  if (((asks && wanted.split_last) || !updates.empty()) && wanted.on_failure)
     how.on_failure = [&why](const plan::PlanFailure& failure) { why = failure; };
   const Stopwatch watch;
   Result<PlannedGraph> whole = plan_whole(p.model.graph, how);
-  if (!asks || !is_missed(whole)) return whole;
+  if (is_missed(whole) && !updates.empty()) {
+    PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, updates));
+    PlanOptions rest = with_costs(p, how);
+    rest.deadline_seconds = rest_of(wanted, watch);
+    whole = plan_best_split(p.model.graph, updates, rest);
+  }
+  if (!asks || !is_missed(whole)) {
+    if (why && is_missed(whole)) wanted.on_failure(*why);
+    return whole;
+  }
   PLIMSOLL_TRY(const std::vector<rewrite::SplitGraph> splits, split_by_steps(p));
   PLIMSOLL_RETURN_IF_ERROR(prepare_parts(p, splits));
   how = with_costs(p, p.planning);
@@ -112,8 +163,7 @@ Result<PlannedGraph> planned_whole_first(Pipeline& p) {
   how.on_failure = nullptr;
   how.deadline_seconds *= kPartsShare;
   if (wanted.split_last) {
-    how.deadline_seconds =
-        std::max(how.deadline_seconds, wanted.deadline_seconds - watch.seconds());
+    how.deadline_seconds = rest_of(wanted, watch);
   } else {
     how.persist = false;
     how.on_better = nullptr;
@@ -297,9 +347,11 @@ RunOptions with_weights(Pipeline& p) {
 
 Result<RunReport> run_strategy(Pipeline& p, const RunOptions& how) {
   if (p.paging && p.on_demand) return runtime::run_paged(p.model.graph, *p.paging, how);
-  if (p.paging)
-    return runtime::run_paged_then_planned(p.model.graph, *p.paging, std::move(p.planned.plan),
-                                           how);
+  if (p.paging) {
+    // The plan's graph, whose state may be in other parts than the model's.
+    const ir::Graph graph = p.planned.plan.graph;
+    return runtime::run_paged_then_planned(graph, *p.paging, std::move(p.planned.plan), how);
+  }
   if (p.on_demand) return runtime::run_on_demand(p.model.graph, how);
   return runtime::run_plan(std::move(p.planned.plan), how);
 }

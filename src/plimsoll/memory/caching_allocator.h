@@ -289,18 +289,22 @@ class CachingAllocator {
   std::string verify_windows(const std::vector<std::int64_t>& covered) const;
 
   // Device <-> host (caching_spill.cpp).
-  struct Exchange;  // a window that gets another slab
+  struct Exchange;                                        // a run of windows that get other slabs
+  using LyingBlock = std::pair<WindowIndex, BlockIndex>;  // a window, and a block that lies in it
   std::string cannot_move(std::span<const Address> blocks) const;
-  std::vector<std::pair<WindowIndex, BlockIndex>> windows_of(std::span<const Address> blocks,
-                                                             bool on_host) const;
+  std::vector<LyingBlock> windows_of(std::span<const Address> blocks, bool on_host) const;
+  std::size_t length_of_run(std::span<const LyingBlock> windows) const;
   std::vector<BlockIndex> blocks_in(WindowIndex window, BlockIndex one) const;
   bool all_spilled(WindowIndex window, BlockIndex one) const;
   SpillOutcome move_windows(std::span<const Address> blocks, bool to_host);
   std::optional<Slab> memory_for(std::int64_t size, bool on_host);
   void give_up(const Slab& slab);
-  bool begin_exchange(WindowIndex window, BlockIndex block, bool to_host,
-                      std::vector<Exchange>& begun);
+  std::size_t begin_exchange(std::span<const LyingBlock> windows, bool to_host,
+                             std::vector<Exchange>& begun);
   bool finish_exchange(const Exchange& exchange, bool copied);
+  void exchange_slab(const LyingBlock& one, const Slab& to);
+  void unmap_slabs(Address at, std::span<const Slab> slabs);
+  static std::vector<RowEntry> row_of(std::span<const Slab> slabs);
   void free_spilled(BlockIndex id);
   bool leave_host(WindowIndex window, BlockIndex one);
 

@@ -1,6 +1,11 @@
-// Slabs change places between the device and the host. Everything that can fail comes first, window
-// by window: new memory, a second address for it, the copy. Then the device finishes, and the new
-// memory is mapped where the old one was.
+// Slabs change places between the device and the host. Everything that can fail comes first, for a
+// run of windows that are neighbours: new memory, a second address for it, the copy. Then the
+// device finishes, and the new memory is mapped where the old one was.
+//
+//   run     |2 MiB|2 MiB|2 MiB| ...     access is given once and one copy queued for all of it: for
+//   second  |     |     |     | ...     every slab by itself these are most of what a move takes
+//
+// Runs are short, so that the next one is mapped while this one is copied.
 #include <algorithm>
 #include <utility>
 
@@ -13,11 +18,19 @@
 
 namespace plimsoll::memory {
 
+namespace {
+
+// A quarter of a millisecond's work to map, more than a millisecond's to copy.
+constexpr std::int64_t kLongestRun = std::int64_t{64} << 20;
+
+}  // namespace
+
+// A run of windows that get other slabs.
 struct CachingAllocator::Exchange {
-  WindowIndex window = kNoWindow;
-  BlockIndex block = kNoBlock;  // that lies in it
-  Slab to;
-  Address at = 0;  // of `to`, until it takes the window's place
+  std::vector<LyingBlock> windows;
+  std::vector<Slab> to;
+  Address at = 0;  // of the first of `to`, until they take the windows' places
+  Bytes size{0};   // of all
 };
 
 SpillOutcome CachingAllocator::spill(std::span<const Address> blocks) {
@@ -57,11 +70,11 @@ std::string CachingAllocator::cannot_move(std::span<const Address> blocks) const
 
 // Of the blocks: the windows that are, or are not, host memory, in order of address and each once,
 // with a block that lies in it.
-std::vector<std::pair<WindowIndex, BlockIndex>> CachingAllocator::windows_of(
+std::vector<CachingAllocator::LyingBlock> CachingAllocator::windows_of(
     std::span<const Address> blocks, bool on_host) const {
   std::vector<Address> sorted(blocks.begin(), blocks.end());
   std::sort(sorted.begin(), sorted.end());
-  std::vector<std::pair<WindowIndex, BlockIndex>> out;
+  std::vector<LyingBlock> out;
   for (const Address begin : sorted) {
     const BlockIndex block = pages_.find(begin);
     for (Address at = begin; at < blocks_[block].end();) {
@@ -110,21 +123,28 @@ SpillOutcome CachingAllocator::move_windows(std::span<const Address> blocks, boo
     return out;
   }
   unmap_retired(true);
+  std::vector<LyingBlock> windows = windows_of(blocks, !to_host);
+  if (to_host) {
+    std::erase_if(windows,
+                  [&](const LyingBlock& one) { return !all_spilled(one.first, one.second); });
+  }
   std::vector<Exchange> begun;
   Bytes planned{0};
-  for (const auto& [window, block] : windows_of(blocks, !to_host)) {
-    const std::int64_t size = slabs_[windows_[window].slab].size;
-    if (to_host && !all_spilled(window, block)) continue;
-    if (!begin_exchange(window, block, to_host, begun)) {
-      out.problem = fmt::format("{} of {} memory could not be had; {} moved before",
-                                human(Bytes(size)), to_host ? "host" : "device", human(planned));
+  for (std::span<const LyingBlock> rest(windows); !rest.empty();) {
+    const std::size_t run = length_of_run(rest);
+    const std::size_t moves = begin_exchange(rest.first(run), to_host, begun);
+    if (moves > 0) planned += begun.back().size;
+    if (moves < run) {
+      const Bytes size(slabs_[windows_[rest[moves].first].slab].size);
+      out.problem = fmt::format("{} of {} memory could not be had; {} moved before", human(size),
+                                to_host ? "host" : "device", human(planned));
       break;
     }
-    planned += Bytes(size);
+    rest = rest.subspan(run);
   }
   const bool copied = provider_.synchronize();
   for (const Exchange& exchange : begun) {
-    if (finish_exchange(exchange, copied)) out.moved += Bytes(exchange.to.size);
+    if (finish_exchange(exchange, copied)) out.moved += exchange.size;
   }
   if (out.moved < planned) out.problem = "the device refused what it had begun";
   for (const Address at : blocks) out.stays += Bytes(blocks_[pages_.find(at)].size);
@@ -169,59 +189,104 @@ void CachingAllocator::give_up(const Slab& slab) {
   provider_.release(slab.handle, Bytes(slab.size));
 }
 
-bool CachingAllocator::begin_exchange(WindowIndex window, BlockIndex block, bool to_host,
-                                      std::vector<Exchange>& begun) {
-  const Address from = windows_[window].at;
-  const Bytes size(slabs_[windows_[window].slab].size);
-  const auto to = memory_for(size.value, to_host);
-  if (!to) return false;
-  const auto at = addresses_.take(size.value);
-  const bool mapped = at && provider_.map(*at, to->handle, size);
-  if (mapped && provider_.copy(*at, from, size)) {
-    begun.push_back({window, block, *to, *at});
-    return true;
+// How many of the windows, from the first on, are neighbours and not too much at once.
+std::size_t CachingAllocator::length_of_run(std::span<const LyingBlock> windows) const {
+  std::size_t count = 0;
+  const Address begin = windows_[windows.front().first].at;
+  Address end = begin;
+  while (count < windows.size()) {
+    const Window& next = windows_[windows[count].first];
+    const auto size = static_cast<Address>(slabs_[next.slab].size);
+    if (count > 0 && (next.at != end || next.at + size - begin > kLongestRun)) break;
+    end = next.at + size;
+    ++count;
   }
-  if (mapped) provider_.unmap(*at, size);
-  if (at) addresses_.give(*at, size.value);
-  give_up(*to);
-  return false;
+  return count;
+}
+
+// How many of the windows, from the first on, were begun: as far as there is memory for them, or
+// none.
+std::size_t CachingAllocator::begin_exchange(std::span<const LyingBlock> windows, bool to_host,
+                                             std::vector<Exchange>& begun) {
+  Exchange out;
+  for (const LyingBlock& one : windows) {
+    const auto to = memory_for(slabs_[windows_[one.first].slab].size, to_host);
+    if (!to) break;
+    out.windows.push_back(one);
+    out.to.push_back(*to);
+    out.size += Bytes(to->size);
+  }
+  if (out.to.empty()) return 0;
+  const auto at = addresses_.take(out.size.value);
+  out.at = at.value_or(0);
+  const bool mapped = at && provider_.map_row(*at, row_of(out.to));
+  if (mapped && provider_.copy(*at, windows_[windows.front().first].at, out.size)) {
+    begun.push_back(std::move(out));
+    return begun.back().to.size();
+  }
+  if (mapped) unmap_slabs(*at, out.to);
+  if (at) addresses_.give(*at, out.size.value);
+  for (const Slab& slab : out.to) give_up(slab);
+  return 0;
+}
+
+void CachingAllocator::unmap_slabs(Address at, std::span<const Slab> slabs) {
+  for (const Slab& slab : slabs) {
+    provider_.unmap(at, Bytes(slab.size));
+    at += static_cast<Address>(slab.size);
+  }
 }
 
 // False: nothing changed.
 bool CachingAllocator::finish_exchange(const Exchange& exchange, bool copied) {
-  const Window& window = windows_[exchange.window];
-  Slab& slab = slabs_[window.slab];
-  const Bytes size(slab.size);
-  provider_.unmap(exchange.at, size);
-  addresses_.give(exchange.at, size.value);
+  unmap_slabs(exchange.at, exchange.to);
+  addresses_.give(exchange.at, exchange.size.value);
   bool mapped = false;
   if (copied) {
-    provider_.unmap(window.at, size);
-    mapped = provider_.map(window.at, exchange.to.handle, size);
-    PLIMSOLL_CHECK(mapped || provider_.map(window.at, slab.handle, size),
+    const Address at = windows_[exchange.windows.front().first].at;
+    std::vector<Slab> before;
+    for (const LyingBlock& one : exchange.windows)
+      before.push_back(slabs_[windows_[one.first].slab]);
+    unmap_slabs(at, before);
+    mapped = provider_.map_row(at, row_of(exchange.to));
+    PLIMSOLL_CHECK(mapped || provider_.map_row(at, row_of(before)),
                    "caching allocator: what was unmapped cannot be mapped again");
   }
-  if (!mapped) {
-    give_up(exchange.to);
-    return false;
+  for (std::size_t i = 0; i < exchange.to.size(); ++i) {
+    if (mapped) {
+      exchange_slab(exchange.windows[i], exchange.to[i]);
+    } else {
+      give_up(exchange.to[i]);
+    }
   }
-  const Slab left = std::exchange(slab, exchange.to);
+  return mapped;
+}
+
+std::vector<RowEntry> CachingAllocator::row_of(std::span<const Slab> slabs) {
+  std::vector<RowEntry> out;
+  for (const Slab& slab : slabs) out.push_back({slab.handle, Bytes(slab.size)});
+  return out;
+}
+
+// The window's slab is another one now; the one before it is given back or kept for the next spill.
+void CachingAllocator::exchange_slab(const LyingBlock& one, const Slab& to) {
+  const Slab left = std::exchange(slabs_[windows_[one.first].slab], to);
+  const Bytes size(left.size);
   if (left.on_host) {
     spare_host_.push_back(left);
     statistics_.spilled_bytes.subtract(size.value);
     statistics_.slabs.add(1);
-    for (const BlockIndex id : blocks_in(exchange.window, exchange.block)) {
+    for (const BlockIndex id : blocks_in(one.first, one.second)) {
       if (blocks_[id].state != BlockState::kOnHost) continue;
       blocks_[id].spilled = false;
       join_and_insert(id);
     }
-    return true;
+    return;
   }
   provider_.release(left.handle, size);
   statistics_.reserved_bytes.subtract(size.value);
   statistics_.slabs.subtract(1);
   statistics_.spilled_bytes.add(size.value);
-  return true;
 }
 
 // What of the block lies on the device is free as ever. What lies on the host must not be handed
@@ -229,7 +294,7 @@ bool CachingAllocator::finish_exchange(const Exchange& exchange, bool copied) {
 void CachingAllocator::free_spilled(BlockIndex id) {
   blocks_[id].epoch = arenas_[blocks_[id].arena]->epoch;
   const StreamId stream = arenas_[blocks_[id].arena]->stream;
-  std::vector<std::pair<WindowIndex, BlockIndex>> left;
+  std::vector<LyingBlock> left;
   while (id != kNoBlock) {
     const WindowIndex first = pages_.window(blocks_[id].address);
     const bool on_host = slabs_[windows_[first].slab].on_host;

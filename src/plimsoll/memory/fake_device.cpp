@@ -83,11 +83,14 @@ std::optional<PhysicalHandle> FakeDevice::create_on_host(Bytes size) {
 
 bool FakeDevice::copy(Address to, Address from, Bytes size) {
   if (refused()) return false;
-  Handle& source = handles_[physical(from) >> kHandleBits];
-  Handle& target = handles_[physical(to) >> kHandleBits];
-  PLIMSOLL_CHECK(source.size == size.value && target.size == size.value,
-                 "fake device: a handle is copied whole or not at all");
-  target.words = source.words;
+  for (std::int64_t done = 0; done < size.value;) {
+    const Handle& source = handles_[physical(from + static_cast<Address>(done)) >> kHandleBits];
+    Handle& target = handles_[physical(to + static_cast<Address>(done)) >> kHandleBits];
+    PLIMSOLL_CHECK(source.size == target.size && source.size <= size.value - done,
+                   "fake device: a handle is copied whole or not at all");
+    target.words = source.words;
+    done += source.size;
+  }
   return true;
 }
 

@@ -10,6 +10,7 @@
 
 #include "plimsoll/base/random.h"
 #include "plimsoll/schedule/bounds/prove.h"
+#include "plimsoll/schedule/bounds/state_copies.h"
 #include "plimsoll/schedule/least_budget.h"
 #include "plimsoll/schedule/search/schedule_optimizer.h"
 #include "plimsoll/schedule/search/strategies.h"
@@ -303,6 +304,28 @@ TEST(MemoryBound, CountsVersionsOfASourceOnce) {
   }
   workload.values[version.index()].keep = true;
   EXPECT_EQ(memory_bound(workload, Remedies{}).bytes, Bytes(110));
+}
+
+// Two weights of 100 that a step with 60 bytes beside them updates: of 150 bytes 90 are left.
+TEST(StateCopies, AreWhatHasNoRoomBesideTheLargestTask) {
+  Workload workload;
+  const auto value = [&](const char* name, std::int64_t bytes, TaskId producer) {
+    workload.values.push_back({name, Bytes(bytes), producer, true, false, true, {}, {}});
+    return ValueId(workload.values.size() - 1);
+  };
+  const ValueId batch = value("batch", 40, {});
+  const ValueId large = value("large", 15, TaskId(0));
+  workload.tasks.push_back({"forward", 1, Bytes(5), {batch}, {large}});
+  for (const char* name : {"w", "v"}) {
+    const ValueId weight = value(name, 100, {});
+    const TaskId update(workload.tasks.size());
+    const ValueId next = value("next", 100, update);
+    workload.values[next.index()].in_place = InPlace{weight, true};
+    workload.values[next.index()].keep = true;
+    workload.tasks.push_back({"update", 1, {}, {weight, large}, {next}, true});
+  }
+  EXPECT_EQ(state_copies(workload, Bytes(150)), Bytes(110));
+  EXPECT_EQ(state_copies(workload, Bytes(260)), Bytes(0));
 }
 
 TEST(Fit, SaysNoAnswerAboveTheFloorWithTheSmallestItFound) {

@@ -24,6 +24,7 @@ std::vector<OperatorExample> examples_without_gradient() {
   const Array y = example_signed({2, 3}, 0.5, 2, 2);
   const Array positive = example_reals({2, 3}, 0.5, 2, 3);
   const Array row = example_reals({3}, 0.5, 2, 4);
+  const ir::Attributes behind_two{{"first", std::int64_t{2}}};  // a part of a weight of six
   const Array step = example_integers({}, {3});
   const Array whole = example_integers({2}, {5, 9});
   const Array places = example_integers({2}, {1, 2});
@@ -53,6 +54,9 @@ std::vector<OperatorExample> examples_without_gradient() {
       plain("momentum", {x, y, y}),
       plain("adam", {x, y, y, positive, step}),
       plain("adamw", {x, y, y, positive, step}),
+      plain("momentum", {x, y, row}, behind_two),
+      plain("adam", {x, y, row, row, step}, behind_two),
+      plain("adamw", {x, y, row, row, step}, behind_two),
       plain("increment", {whole}),
       plain("accumulate", {x, y}),
       plain("broadcast", {x}),

@@ -10,6 +10,7 @@
 #include "plimsoll/base/checked.h"
 #include "plimsoll/device/cuda/card_usage.h"
 #include "plimsoll/device/cuda/cuda_sequence.h"
+#include "plimsoll/device/cuda/pinned_arena.h"
 #include "plimsoll/device/cuda/slab_providers.h"
 #include "plimsoll/memory/caching_allocator.h"
 
@@ -59,23 +60,6 @@ class MappedArena final : public Arena {
   memory::Address base_ = 0;
   std::optional<PhysicalHandle> handle_;
   bool mapped_ = false;
-};
-
-class PinnedArena final : public Arena {
- public:
-  PinnedArena() = default;
-  PinnedArena(const PinnedArena&) = delete;
-  PinnedArena& operator=(const PinnedArena&) = delete;
-  ~PinnedArena() override { cudaFreeHost(data_); }
-
-  cudaError_t take(Bytes bytes) {
-    void* at = nullptr;
-    const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(bytes.value, 1));
-    const cudaError_t code = cudaHostAlloc(&at, wanted, cudaHostAllocPortable);
-    data_ = static_cast<std::byte*>(at);
-    size_ = bytes;
-    return code;
-  }
 };
 
 class CudaPool final : public Pool {

@@ -53,6 +53,24 @@ TEST(CudaDeviceContract, RefusesCommandsThatCannotRun) {
   expect_bad_commands_refused(first_card());
 }
 
+// Large enough that it is mapped here and not by the driver (pinned_arena.h).
+TEST(CudaPinnedArena, LargeOnesAreCopiedFromEndToEnd) {
+  constexpr std::size_t kBytes = (std::size_t{300} << 20) + 5;
+  const auto card = open_cuda_card(0);
+  ASSERT_TRUE(card) << card.error().message;
+  const auto host = (*card)->make_host_arena(Bytes(kBytes)).value();
+  const auto arena = (*card)->make_arena(Bytes(kBytes)).value();
+  EXPECT_EQ(host->size(), Bytes(kBytes));
+  for (const std::size_t at : {std::size_t{0}, kBytes / 2, kBytes - 1}) {
+    host->data()[at] = std::byte{0x5a};
+    ASSERT_TRUE((*card)->write(arena->data() + at, {host->data() + at, 1}));
+    host->data()[at] = std::byte{0};
+  }
+  ASSERT_TRUE((*card)->read({host->data(), kBytes}, arena->data()));
+  for (const std::size_t at : {std::size_t{0}, kBytes / 2, kBytes - 1})
+    EXPECT_EQ(host->data()[at], std::byte{0x5a}) << at;
+}
+
 // Without a card this is what a user reads; with one, what a wrong number says.
 TEST(OpenCard, WhatIsMissingIsSaidInOneLine) {
   const auto card = open_cuda_card(99);

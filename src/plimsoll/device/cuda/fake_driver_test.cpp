@@ -27,6 +27,7 @@ struct Machine {
   std::map<CUmemGenericAllocationHandle, CUmemLocationType> handles;  // by file
   int last_node = -1;
   int access_calls = 0;
+  int copies = 0;
   bool access_refused = false;
 };
 Machine machine;
@@ -84,6 +85,7 @@ CUresult unmap(CUdeviceptr at, std::size_t size) {
   return gone == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 CUresult copy(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream) {
+  ++machine.copies;
   std::memcpy(pointer(to), pointer(from), size);
   return CUDA_SUCCESS;
 }
@@ -182,6 +184,24 @@ TEST_F(FakeDriver, GivesAccessToARowOfSlabsOnce) {
   EXPECT_EQ(allocator.allocate(32_MiB, {}), 0u);
   EXPECT_EQ(on(CU_MEM_LOCATION_TYPE_DEVICE), 16) << "what was created for it is given back";
   EXPECT_EQ(allocator.verify(), "");
+  EXPECT_TRUE(allocator.free(at));
+}
+
+// Thirty-two slabs of 2 MiB are one row: mapped twice, and copied at once, each way.
+TEST_F(FakeDriver, MovesARowOfSlabsWithOneCopy) {
+  VmmProvider provider(device());
+  memory::FakeDevice order;
+  memory::CachingAllocator allocator(provider, order, small_slabs());
+  const memory::Address at = allocator.allocate(64_MiB, {});
+  for (const bool there : {true, false}) {
+    const fake_calls::Machine before = machine;
+    const auto moved =
+        there ? allocator.spill(std::span(&at, 1)) : allocator.restore(std::span(&at, 1));
+    EXPECT_EQ(moved.moved, 64_MiB);
+    EXPECT_EQ(machine.copies - before.copies, 1);
+    // Whether host memory can be mapped is asked once, with a slab of its own.
+    EXPECT_EQ(machine.access_calls - before.access_calls, there ? 3 : 2);
+  }
   EXPECT_TRUE(allocator.free(at));
 }
 

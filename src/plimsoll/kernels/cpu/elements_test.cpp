@@ -213,6 +213,16 @@ TEST(UpdateKernel, AgreesWithTheReference) {
                       {f32({700}), f32({700}), f32({700}), positive(f32({700})), step},
                       {{"lr", 0.1}, {"weight_decay", 0.01}}});
   }
+  // A part of a weight, the first element of which lies anywhere.
+  for (const std::int64_t first : {0, 64, 697}) {
+    const ir::Shape part{std::min<std::int64_t>(600, 700 - first)};
+    const ir::Attributes how{{"lr", 0.1}, {"weight_decay", 0.01}, {"first", first}};
+    expect_agreement({"momentum", {f32({7, 100}), f32({7, 100}), f32(part)}, how});
+    for (const char* op : {"adam", "adamw"}) {
+      expect_agreement(
+          {op, {f32({7, 100}), f32({7, 100}), f32(part), positive(f32(part)), step}, how});
+    }
+  }
   expect_agreement({"accumulate", {f32({700}), f32({700})}});
   // Of bf16 in pieces: the last one is shorter.
   const ir::Shape pieces{3, 181'001};

@@ -1,8 +1,11 @@
 // The optimizers' updates, each one pass over its tensors, in place. Formulas as PyTorch's.
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "plimsoll/kernels/cpu/elementwise.h"
 #include "plimsoll/kernels/cpu/table.h"
+#include "plimsoll/ops/update/update.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -16,6 +19,35 @@ bool flat(const Site& site, int tensors) {
     if (site.out(i) != site.in(0)) return false;
   }
   return true;
+}
+
+// Which elements of the weight an update is of; moments have none but those.
+struct Updated {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t rest = 0;  // other elements of the weight, which stay as they are
+};
+
+// Plans and executors lay results over what they update; nobody else has to.
+void keep_rest(const Updated& part, const Arguments& a) {
+  const float* const from = input<float>(a, 0);
+  float* const to = output<float>(a, 0);
+  if (part.rest == 0 || from == to) return;
+  std::copy_n(from, part.rest + part.count, to);
+}
+
+// Nothing where its `moments` do not lie as the weight does.
+std::optional<Updated> updated(const Site& site, int moments) {
+  const auto first = ops::first_of_update(site.attributes());
+  if (!first) {
+    if (!flat(site, 2 + moments)) return std::nullopt;
+    return Updated{0, stored_elements(site.in(0)), 0};
+  }
+  for (int i = 0; i < 2 + moments; ++i) {
+    if (!is_f32(site.in(i))) return std::nullopt;
+  }
+  const std::int64_t count = stored_elements(site.in(2));
+  return Updated{*first, count, stored_elements(site.in(0)) - count};
 }
 
 float scale_at(const Arguments& a, bool has_scale, int index) {
@@ -91,26 +123,28 @@ std::unique_ptr<Kernel> make_sgd(const Site& site) {
 }
 
 std::unique_ptr<Kernel> make_momentum(const Site& site) {
-  if (!flat(site, 3)) return nullptr;
-  const std::int64_t count = stored_elements(site.in(0));
+  const auto part = updated(site, 1);
+  if (!part) return nullptr;
   const float lr = real(site, "lr");
   const float momentum = real(site, "momentum");
   const float decay = real(site, "weight_decay");
   const bool has_scale = site.has(3);
   return make_kernel(site, [=](const Arguments& a) {
     const float scale = scale_at(a, has_scale, 3);
-    parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      momentum_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin,
-                     input<float>(a, 2) + begin, output<float>(a, 0) + begin,
-                     output<float>(a, 1) + begin, end - begin, lr, momentum, decay, scale);
+    keep_rest(*part, a);
+    parallel_ranges(part->count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = part->first + begin;
+      momentum_range(input<float>(a, 0) + at, input<float>(a, 1) + at, input<float>(a, 2) + begin,
+                     output<float>(a, 0) + at, output<float>(a, 1) + begin, end - begin, lr,
+                     momentum, decay, scale);
     });
   });
 }
 
 template <bool decoupled>  // the weight decay
 std::unique_ptr<Kernel> make_adam(const Site& site) {
-  if (!flat(site, 4) || site.in(4).dtype != ir::DType::kI64) return nullptr;
-  const std::int64_t count = stored_elements(site.in(0));
+  const auto part = updated(site, 2);
+  if (!part || site.in(4).dtype != ir::DType::kI64) return nullptr;
   const double lr = site.attributes().real("lr");
   const double beta1 = site.attributes().real("beta1");
   const double beta2 = site.attributes().real("beta2");
@@ -129,10 +163,12 @@ std::unique_ptr<Kernel> make_adam(const Site& site) {
     step.step_size = static_cast<float>(lr / (1 - std::pow(beta1, t)));
     step.root_bias = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)));
     step.scale = scale_at(a, has_scale, 5);
-    parallel_ranges(count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      adam_range(input<float>(a, 0) + begin, input<float>(a, 1) + begin, input<float>(a, 2) + begin,
-                 input<float>(a, 3) + begin, output<float>(a, 0) + begin,
-                 output<float>(a, 1) + begin, output<float>(a, 2) + begin, end - begin, step);
+    keep_rest(*part, a);
+    parallel_ranges(part->count, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = part->first + begin;
+      adam_range(input<float>(a, 0) + at, input<float>(a, 1) + at, input<float>(a, 2) + begin,
+                 input<float>(a, 3) + begin, output<float>(a, 0) + at, output<float>(a, 1) + begin,
+                 output<float>(a, 2) + begin, end - begin, step);
     });
   });
 }

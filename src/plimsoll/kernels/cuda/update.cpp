@@ -2,6 +2,7 @@
 // ops/update/update.cpp and PyTorch have them; the factors of a step are computed in double, once
 // in every thread.
 #include <cmath>
+#include <optional>
 
 #include "plimsoll/kernels/cuda/pointwise.h"
 #include "plimsoll/kernels/cuda/reduction.h"
@@ -19,6 +20,41 @@ bool lie_alike(const Site& site, int tensors) {
       return false;
   }
   return all_unblocked(site);
+}
+
+// An update of the whole weight, or of the part of it that `moments` have the elements of; nothing
+// computed yet. None where tensors do not lie alike.
+std::optional<Pointwise> update_of(const Site& site, int moments) {
+  const auto first = ops::first_of_update(site.attributes());
+  if (!first)
+    return lie_alike(site, 2 + moments) ? std::optional(pointwise_of(site)) : std::nullopt;
+  if (!all_unblocked(site)) return std::nullopt;
+  Pointwise out;
+  out.space = site.in(2);
+  const auto add = [&](std::vector<PointwiseTensor>& to, const ir::TensorType& type, bool whole) {
+    const bool moves = type.shape.rank() > 0;
+    to.push_back({type.dtype, Strides{moves ? 1 : 0}, whole ? *first : 0});
+  };
+  for (int i = 0; i < site.outputs(); ++i) add(out.outputs, site.out(i), i == 0);
+  for (int i = 0; i < site.inputs(); ++i) {
+    if (site.has(i)) add(out.inputs, site.in(i), i < 2);
+  }
+  return out;
+}
+
+// An update of a part leaves the rest of the weight as it is, wherever the result lies.
+Made make_update(const Site& site, const Pointwise& pointwise) {
+  PLIMSOLL_TRY(std::unique_ptr<Kernel> update, make_pointwise(site, pointwise));
+  if (!update || !ops::first_of_update(site.attributes())) return update;
+  const KernelNeeds needs{update->scratch(), update->in_place()};
+  const auto bytes = static_cast<std::size_t>(ir::bytes_of(site.in(0)).value);
+  return make_kernel(
+      [update = std::move(update), bytes](const Arguments& a, cudaStream_t stream) {
+        if (a.outputs[0] != a.inputs[0])
+          cudaMemcpyAsync(a.outputs[0], a.inputs[0], bytes, cudaMemcpyDeviceToDevice, stream);
+        update->run(a);
+      },
+      needs);
 }
 
 std::string real(const Site& site, std::string_view name) {
@@ -44,13 +80,13 @@ Made make_sgd(const Site& site) {
 }
 
 Made make_momentum(const Site& site) {
-  if (!lie_alike(site, 3)) return no_kernel();
-  Pointwise pointwise = pointwise_of(site);
-  pointwise.statements =
+  std::optional<Pointwise> pointwise = update_of(site, 1);
+  if (!pointwise) return no_kernel();
+  pointwise->statements =
       gradient(site, 3, true) +
       fmt::format("      const Real moved = {} * c + g_all;\n", real(site, "momentum"));
-  pointwise.results = {fmt::format("a - {} * moved", real(site, "lr")), "moved"};
-  return make_pointwise(site, pointwise);
+  pointwise->results = {fmt::format("a - {} * moved", real(site, "lr")), "moved"};
+  return make_update(site, *pointwise);
 }
 
 // 1 - beta^t: pow() would take longer than a small tensor's update.
@@ -61,29 +97,29 @@ std::string one_without_power(double beta) {
 
 template <bool decoupled>  // the weight decay
 Made make_adam(const Site& site) {
-  if (!lie_alike(site, 4) || site.in(4).dtype != ir::DType::kI64) return no_kernel();
+  std::optional<Pointwise> pointwise = update_of(site, 2);
+  if (!pointwise || site.in(4).dtype != ir::DType::kI64) return no_kernel();
   const ops::AttributeReader attributes = site.attributes();
   const double beta1 = attributes.real("beta1");
   const double beta2 = attributes.real("beta2");
   const double lr = attributes.real("lr");
   const double shrink = decoupled ? 1 - lr * attributes.real("weight_decay") : 1;
-  Pointwise pointwise = pointwise_of(site);
-  pointwise.once = fmt::format(
+  pointwise->once = fmt::format(
       "  const double t = (double)*at_e;\n"
       "  const Real step_size = {:.17g} / {};\n"
       "  const Real root_bias = 1 / sqrt({});\n",
       lr, one_without_power(beta1), one_without_power(beta2));
-  pointwise.statements =
+  pointwise->statements =
       gradient(site, 5, !decoupled) +
       fmt::format(
           "      const Real first = {} * c + {} * g_all;\n"
           "      const Real second = {} * d + {} * g_all * g_all;\n",
           literal(beta1), literal(1 - beta1), literal(beta2), literal(1 - beta2));
-  pointwise.results = {
+  pointwise->results = {
       fmt::format("a * {} - step_size * first / (real_sqrt(second) * root_bias + {})",
                   literal(shrink), real(site, "epsilon")),
       "first", "second"};
-  return make_pointwise(site, pointwise);
+  return make_update(site, *pointwise);
 }
 
 Made make_adamw_group(const Site& site) {

@@ -309,6 +309,31 @@ std::string inits_attribute(std::span<const ir::Init> inits) {
   return out;
 }
 
+namespace {
+
+bool is_update_of_part(const ir::Node& node) {
+  return (node.op == "adamw" || node.op == "adam" || node.op == "momentum") &&
+         node.attributes.find("first") != nullptr;
+}
+
+// Moments of parts of weights, which one process has all of (ops/update/update.h).
+void add_moments_of_parts(const ir::Graph& graph, const ir::Node& node,
+                          std::vector<ShardedState>& out) {
+  const AttributeReader attributes = attributes_of(node);
+  const std::vector<std::string> names = lines_of(node.attributes.text("of", ""));
+  for (std::size_t i = 0; i < names.size() && i + 2 < node.inputs.size(); ++i) {
+    const ValueId id = node.inputs[i + 2];
+    if (!id.valid() || !ir::is_persistent(graph.value(id).kind)) continue;
+    const std::int64_t count = graph.value(id).type.shape.elements();
+    ShardedState::Member member{names[i], graph.value(node.inputs[0]).type.shape};
+    member.begin = attributes.integer("first");
+    member.count = count;
+    out.push_back({id, 1, count, {std::move(member)}});
+  }
+}
+
+}  // namespace
+
 std::vector<ShardedState> sharded_state(const ir::Graph& graph) {
   // Whatever an update of a part reads besides the gradient is a part too.
   std::unordered_map<ValueId, const ir::Node*> scattered;
@@ -317,6 +342,7 @@ std::vector<ShardedState> sharded_state(const ir::Graph& graph) {
   }
   std::vector<ShardedState> out;
   for (const ir::Node& node : graph.nodes) {
+    if (is_update_of_part(node)) add_moments_of_parts(graph, node, out);
     if (node.phase != ir::Phase::kUpdate || node.inputs.size() < 2) continue;
     ValueId gradient = node.inputs[1];
     // Sums of micro-batches: parts that were added up.

@@ -24,12 +24,32 @@ Status expect_gradient(const Call& call) {
   return narrower ? expect_shape(call, 1, call.shape(0)) : expect_like(call, 1, 0);
 }
 
+// Moments of the weight, or of a part of it that lies within.
+Status expect_moments(const Call& call, int moments) {
+  const auto first = moments > 0 ? first_of_update(call.attributes()) : std::nullopt;
+  if (!first) {
+    for (int i = 2; i <= 1 + moments; ++i) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, i, 0));
+    return {};
+  }
+  const std::int64_t elements = call.shape(0).elements();
+  const std::int64_t count = call.shape(2).elements();
+  if (*first < 0 || *first > elements || count > elements - *first)
+    return bad_input("first: {} elements from {} on, of a weight of {}", count, *first, elements);
+  for (int i = 0; i < 2; ++i) {
+    if (!call.type(i).layout.is_row_major())
+      return bad_input("input {} does not lie row by row: no part of it can be updated", i);
+  }
+  for (int i = 2; i <= 1 + moments; ++i)
+    PLIMSOLL_RETURN_IF_ERROR(expect_type(call, i, call.type(0).dtype, {count}));
+  return {};
+}
+
 template <int kMoments, bool kCountsSteps>
 Result<std::vector<TensorType>> infer_update(const Call& call) {
   constexpr UpdateForm form{kMoments, kCountsSteps};
   PLIMSOLL_RETURN_IF_ERROR(expect_float(call, 0));
   PLIMSOLL_RETURN_IF_ERROR(expect_gradient(call));
-  for (int i = 2; i <= 1 + form.moments; ++i) PLIMSOLL_RETURN_IF_ERROR(expect_like(call, i, 0));
+  PLIMSOLL_RETURN_IF_ERROR(expect_moments(call, kMoments));
   if (form.counts_steps) {
     PLIMSOLL_RETURN_IF_ERROR(expect_type(call, 2 + form.moments, ir::DType::kI64, {}));
   }
@@ -44,6 +64,19 @@ Result<std::vector<TensorType>> infer_update(const Call& call) {
 
 double scale_of(const Evaluation& e, UpdateForm form) {
   return e.has(form.scale_input()) ? e.in(form.scale_input()).reals[0] : 1.0;
+}
+
+// Elements of the weight that are updated, and where the moments of the first of them stand.
+struct UpdatedRange {
+  std::size_t begin;
+  std::size_t end;
+};
+
+// Results over their inputs, of which the range becomes the next version.
+UpdatedRange begin_update(const Evaluation& e) {
+  const auto first = static_cast<std::size_t>(first_of_update(e.attributes).value_or(0));
+  e.out(0).reals = e.in(0).reals;
+  return {first, first + e.in(2).reals.size()};
 }
 
 // Without decay the weight has no part, not even when it is infinite.
@@ -66,10 +99,11 @@ void evaluate_momentum(const Evaluation& e) {
   const double decay = e.attributes.real("weight_decay");
   const double keep = e.attributes.real("momentum");
   const double scale = scale_of(e, {1, false});
-  for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
+  const auto [begin, end] = begin_update(e);
+  for (std::size_t i = begin; i < end; ++i) {
     const double w = e.in(0).reals[i];
-    const double m = keep * e.in(2).reals[i] + decayed(scale * e.in(1).reals[i], decay, w);
-    e.out(1).reals[i] = m;
+    const double m = keep * e.in(2).reals[i - begin] + decayed(scale * e.in(1).reals[i], decay, w);
+    e.out(1).reals[i - begin] = m;
     e.out(0).reals[i] = w - lr * m;
   }
 }
@@ -85,7 +119,8 @@ void evaluate_adam(const Evaluation& e) {
   const auto step = static_cast<double>(e.in(4).integers[0]);
   const double rate = lr / (1 - std::pow(beta1, step));
   const double root = std::sqrt(1 - std::pow(beta2, step));
-  for (std::size_t i = 0; i < e.in(0).reals.size(); ++i) {
+  const auto [begin, end] = begin_update(e);
+  for (std::size_t i = begin; i < end; ++i) {
     double w = e.in(0).reals[i];
     double g = scale * e.in(1).reals[i];
     if (kDecoupled) {
@@ -93,10 +128,10 @@ void evaluate_adam(const Evaluation& e) {
     } else {
       g = decayed(g, decay, w);
     }
-    const double m = beta1 * e.in(2).reals[i] + (1 - beta1) * g;
-    const double v = beta2 * e.in(3).reals[i] + (1 - beta2) * g * g;
-    e.out(1).reals[i] = m;
-    e.out(2).reals[i] = v;
+    const double m = beta1 * e.in(2).reals[i - begin] + (1 - beta1) * g;
+    const double v = beta2 * e.in(3).reals[i - begin] + (1 - beta2) * g * g;
+    e.out(1).reals[i - begin] = m;
+    e.out(2).reals[i - begin] = v;
     e.out(0).reals[i] = w - rate * m / (std::sqrt(v) / root + epsilon);
   }
 }
@@ -133,6 +168,17 @@ void evaluate_adamw_group(const Evaluation& e) {
     for (int kind = 0; kind < 3; ++kind)
       e.out(kind * kUpdateGroup + weight) = std::move(outputs[static_cast<std::size_t>(kind)]);
   }
+}
+
+// Of a part only its elements are touched: of the weight, the gradient and the moments.
+template <int kOperations>
+Cost moments_cost(const Call& call, std::span<const TensorType> outputs) {
+  if (!first_of_update(call.attributes())) return cost_per_element<kOperations>(call, outputs);
+  const double count = element_count(call.shape(2));
+  const auto bytes = [&](const TensorType& type) { return count * ir::bits(type.dtype) / 8; };
+  const double moments = static_cast<double>(outputs.size() - 1) * bytes(call.type(2));
+  return {kOperations * count, bytes(call.type(0)) + bytes(call.type(1)) + moments,
+          bytes(call.type(0)) + moments};
 }
 
 Cost adamw_group_cost(const Call& call, std::span<const TensorType> outputs) {
@@ -229,6 +275,11 @@ Updated adamw(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options
   return call_update("adamw", {w, g, m, v, step}, scale, adam_attributes(options));
 }
 
+std::optional<std::int64_t> first_of_update(const AttributeReader& attributes) {
+  if (attributes.op() == "adamw_group" || !attributes.has("first")) return std::nullopt;
+  return attributes.integer("first");
+}
+
 Var increment(Var counter, std::int64_t by) {
   return counter.builder().call1("increment", {counter}, {{"by", by}});
 }
@@ -239,20 +290,25 @@ std::vector<OpDefinition> update_definitions() {
             attribute::real("beta2", 0.999), attribute::real("epsilon", 1e-8),
             attribute::real("weight_decay", decay)};
   };
+  const auto of_parts = [](std::vector<AttributeSpec> specs) {
+    specs.push_back(attribute::integer("first"));
+    specs.push_back(attribute::text("of"));
+    return specs;
+  };
   return {
       update_definition("sgd", between(2, 3), {{0, 0}}, infer_update<0, false>, cost_per_element<5>,
                         evaluate_sgd)
           .having({attribute::real("lr", 0), attribute::real("weight_decay", 0)}),
       update_definition("momentum", between(3, 4), {{0, 0}, {1, 2}}, infer_update<1, false>,
-                        cost_per_element<7>, evaluate_momentum)
-          .having({attribute::real("lr", 0), attribute::real("weight_decay", 0),
-                   attribute::real("momentum", 0.9)}),
+                        moments_cost<7>, evaluate_momentum)
+          .having(of_parts({attribute::real("lr", 0), attribute::real("weight_decay", 0),
+                            attribute::real("momentum", 0.9)})),
       update_definition("adam", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>,
-                        cost_per_element<16>, evaluate_adam<false>)
-          .having(adam_attributes(0)),
+                        moments_cost<16>, evaluate_adam<false>)
+          .having(of_parts(adam_attributes(0))),
       update_definition("adamw", between(5, 6), {{0, 0}, {1, 2}, {2, 3}}, infer_update<2, true>,
-                        cost_per_element<16>, evaluate_adam<true>)
-          .having(adam_attributes(0.01)),
+                        moments_cost<16>, evaluate_adam<true>)
+          .having(of_parts(adam_attributes(0.01))),
       update_definition("adamw_group", exactly(4 * kUpdateGroup + 1), group_pairs(),
                         infer_adamw_group, adamw_group_cost, evaluate_adamw_group)
           .having(adam_attributes(0.01)),

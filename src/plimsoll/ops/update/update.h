@@ -10,8 +10,16 @@
 //   adamw     w -= lr*decay*w first, and no decay in g
 //
 // The step t is a counter that was already counted up: 1 in the first step.
+//
+// Those with moments can update a part of a weight, so that a large weight's moments need not be
+// there all at once (rewrite/split_updates.h): with the attribute `first`, moments are one axis of
+// so many elements, those of the weight from `first` on, row by row, and the rest of the weight
+// stays what it was. `of` names the whole moments, one in a line: what a checkpoint calls them.
 #pragma once
 
+#include <optional>
+
+#include "plimsoll/ops/definition/attribute_spec.h"
 #include "plimsoll/ops/operator_function.h"
 
 namespace plimsoll::ops {
@@ -42,6 +50,9 @@ Updated momentum(Var w, Var g, Var m, const UpdateOptions& options, Var scale = 
 Updated adam(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options, Var scale = {});
 Updated adamw(Var w, Var g, Var m, Var v, Var step, const UpdateOptions& options, Var scale = {});
 Var increment(Var counter, std::int64_t by = 1);
+
+// The first element of the part that an update with these attributes is of; none: of all.
+std::optional<std::int64_t> first_of_update(const AttributeReader& attributes);
 PLIMSOLL_OPERATOR_OF_TWO(accumulate)
 
 }  // namespace plimsoll::ops
