@@ -16,8 +16,8 @@
 //   current    the pool allocates from it. Which of its blocks are outstanding is not known;
 //              `countdown` falls from kMostFrees, and tells how many were freed, for the statistics
 //   asleep     nothing free in it; zero: enough came back to be worth allocating from (a few
-//              blocks, not the first,
-//              so that a page does not go in and out of the list with every free)
+//              blocks, not the first, so that a page does not go in and out of the list with every
+//              free)
 //   available  in the pool's list of pages with free blocks; zero: wholly free, the page goes back
 //              to the heap
 //

@@ -14,7 +14,7 @@
 // either. So pages of such a class are set apart: the page map does not name their owner any more,
 // and free() takes the way of a remote block, which looks at the page.
 //
-// Waiting. A freed block's first word tells whether it was freed before (page.h), but it is often
+// Waiting. A freed block's mark tells whether it was freed before (page.h), but it is often
 // in nobody's cache, and a test on it stalls free() for as long as that takes: a third of the time
 // of the pareto row. So a block is only prefetched when it is freed, and goes to its list with the
 // thread's next free; one that goes to a magazine, which may be farther away, when the magazine
