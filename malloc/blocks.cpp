@@ -200,7 +200,7 @@ void* allocate_slow(std::size_t bytes) {
 // A block that is not of the thread's own pages.
 void release_elsewhere(Descriptor* found, void* block) {
   Pool* pool = this_pool;
-  if (found != nullptr && found->kind == Kind::kPage && pool->is_working()) [[likely]] {
+  if (found != nullptr && found->kind == Kind::kPage && pool->is_working) [[likely]] {
     return pool->push_elsewhere(static_cast<Page*>(found), reinterpret_cast<std::uintptr_t>(block));
   }
   release_slow(block);

@@ -1,5 +1,7 @@
 #include "check_mode.h"
 
+#include <sys/auxv.h>
+
 #include <cstring>
 
 #include "blocks.h"
@@ -20,8 +22,16 @@ std::uint64_t* size_word(const void* block, std::size_t usable) {
   return reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(block) + usable - 8);
 }
 
+// The kernel's random bytes for this process, which stand at any address.
+std::uint64_t random_of_process() {
+  std::uint64_t out = 0x9E3779B97F4A7C15ull;
+  if (const auto* random = reinterpret_cast<const char*>(::getauxval(AT_RANDOM)))
+    std::memcpy(&out, random + sizeof out, sizeof out);
+  return out;
+}
+
 std::uint64_t mask(const void* block) {
-  return link_key() ^ reinterpret_cast<std::uintptr_t>(block);
+  return random_of_process() ^ reinterpret_cast<std::uintptr_t>(block);
 }
 
 bool is_checked_page(const Found& found) {
@@ -52,8 +62,7 @@ std::size_t require_intact(const char* call, const void* block, const Found& fou
     require_canary(call, block, span->bytes, span->payload());
     return span->bytes;
   }
-  if (is_freed(static_cast<const Page*>(found.descriptor), reinterpret_cast<std::uintptr_t>(block),
-               link_key()))
+  if (is_freed(reinterpret_cast<std::uintptr_t>(block)))
     die(call, block, "was freed already (double free)");
   const std::uint64_t bytes = *size_word(block, found.usable) ^ mask(block);
   if (bytes > found.usable - kTrailer)

@@ -57,7 +57,7 @@ __attribute__((constructor)) void loaded(int, char**, char** environment) {
 }
 
 __attribute__((destructor)) void unloaded() {
-  if (this_pool->is_working()) {
+  if (this_pool->is_working) {
     this_pool->send_all();
     this_pool->collect();
   }

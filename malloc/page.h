@@ -16,8 +16,8 @@
 //   current    the pool allocates from it. Which of its blocks are outstanding is not known;
 //              `countdown` falls from kMostFrees, and tells how many were freed, for the statistics
 //   asleep     nothing free in it; zero: enough came back to be worth allocating from (a few
-//              blocks, not the first,
-//              so that a page does not go in and out of the list with every free)
+//              blocks, not the first, so that a page does not go in and out of the list with every
+//              free)
 //   available  in the pool's list of pages with free blocks; zero: wholly free, the page goes back
 //              to the heap
 //
@@ -26,21 +26,11 @@
 //
 // Two lines of cache: what other threads read, and what the owner writes with every free.
 //
-// Links. A freed block's first word holds the next block's address, which has 47 bits, and in the
-// 17 above them the lowest of its own address, all XORed with a key of the process:
-//
-//   63           47 46                          4 3   0
-//  +---------------+-----------------------------+-----+
-//  | own, 20 to 4  |   next, 46 to 4             |  0  |   XOR key; next is 0 at the end of a list
-//  +---------------+-----------------------------+-----+
-//
-// So a block that is on a list is recognisable. free() compares the upper 17 bits, which other data
-// has by chance once in 2^17; then it looks closer (is_freed): the rest must be a block of the same
-// page or the end, which makes it once in 2^52 or less, and is aborted as a double free. Where a
-// block is followed by one of another page (magazine.h), its first two words add up to the key,
-// which says once in 2^64 that they are a link: the second word stays when the block is used, and
-// must not vouch for whatever the program writes into the first. malloc clears the first, lest a
-// block that was never written looks freed.
+// Marks. A freed block's first word is the address of the next block, or 0. Its second word is its
+// mark, a number made from the block's own address that no pointer has, and other data by chance
+// once in 2^64. free() compares it: a block that has its mark was freed before, wherever it is
+// meanwhile (in a list, or carrying others home). malloc takes the mark off, lest a block that was
+// never written looks freed.
 #pragma once
 
 #include <atomic>
@@ -89,61 +79,42 @@ inline void prefetch_to_write(std::uintptr_t address) {
 #endif
 }
 
+// Has malloc's result where it is returned from the start; compilers have its list's number there,
+// and move the result at the end.
+inline void keep_where_results_are(std::uintptr_t& block) {
+#if defined(__x86_64__)
+  asm("" : "+a"(block));
+#else
+  (void)block;
+#endif
+}
+
 inline std::uint64_t* words_of(std::uintptr_t block) {
   return reinterpret_cast<std::uint64_t*>(block);
 }
 
-// What the link of this block is XORed with.
-inline std::uint64_t link_mask(std::uintptr_t block, std::uint64_t key) {
-  constexpr unsigned kOwnBits = 47 - 4;  // where the block's lowest bits go
-  return key ^ block << kOwnBits;
-}
-
 // The block behind a freed one, or 0 behind the last.
-inline std::uintptr_t next_of(std::uintptr_t block, std::uint64_t key) {
-  return words_of(block)[0] ^ link_mask(block, key);
+inline std::uintptr_t next_of(std::uintptr_t block) {
+  return words_of(block)[0];
 }
 
-// The next block is of the same page, or there is none.
-inline void set_next(std::uintptr_t block, std::uintptr_t next, std::uint64_t key) {
-  words_of(block)[0] = next ^ link_mask(block, key);
+// Nine times an address has more bits than addresses have. One instruction.
+inline std::uint64_t mark_of(std::uintptr_t block) {
+  return block * 9 + 0x5BD1E995;
 }
 
-// The next one may be anywhere.
-inline void set_next_elsewhere(std::uintptr_t block, std::uintptr_t next, std::uint64_t key) {
-  set_next(block, next, key);
-  words_of(block)[1] = key - words_of(block)[0];
+// The block counts as freed from now on.
+inline void set_next(std::uintptr_t block, std::uintptr_t next) {
+  words_of(block)[0] = next;
+  words_of(block)[1] = mark_of(block);
 }
 
-// A block on its way home that carries others (remote_list.h): it has a link that no list has, and
-// its second word leads to the next node. That is masked with the key's complement: with the key
-// itself, the word of the last node would be the key, and add up to it with a first word of 0.
-inline constexpr std::uintptr_t kCarrier = 2;
-
-inline std::uintptr_t next_node_of(std::uintptr_t node, std::uint64_t key) {
-  return words_of(node)[1] ^ ~key;
+inline bool is_freed(std::uintptr_t block) {
+  return words_of(block)[1] == mark_of(block);
 }
 
-inline void set_next_node(std::uintptr_t node, std::uintptr_t next_node, std::uint64_t key) {
-  words_of(node)[1] = next_node ^ ~key;
-}
-
-inline void clear_link(std::uintptr_t block) {
-  words_of(block)[0] = 0;
-}
-
-// Whether a block's first word may be the link of a freed block.
-inline bool looks_freed(std::uintptr_t block, std::uint64_t key) {
-  return next_of(block, key) >> 47 == 0;
-}
-
-// Whether it is one that this block can have.
-inline bool is_freed(const Page* page, std::uintptr_t block, std::uint64_t key) {
-  if (!looks_freed(block, key)) return false;
-  const std::uintptr_t next = next_of(block, key);
-  const std::uintptr_t at = next - reinterpret_cast<std::uintptr_t>(page->start);
-  const bool here = at < std::size_t{page->capacity} * page->block && at % page->block == 0;
-  return next == 0 || next == kCarrier || here || words_of(block)[0] + words_of(block)[1] == key;
+inline void clear_mark(std::uintptr_t block) {
+  words_of(block)[1] = 0;
 }
 
 }  // namespace plimsoll::heap

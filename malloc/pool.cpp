@@ -1,7 +1,5 @@
 #include "pool.h"
 
-#include <sys/auxv.h>
-
 #include <algorithm>
 
 #include "metadata.h"
@@ -22,20 +20,8 @@ constinit Pool* idle_pools = nullptr;  // under pools_lock
 constinit unsigned idle_count = 0;
 constinit Pool* all_pools = nullptr;
 constinit Pool* common = nullptr;
-constinit std::uint64_t key_of_process = 0;
 
 }  // namespace
-
-std::uint64_t link_key() {
-  if (key_of_process == 0) {
-    // The kernel's random bytes for this process, which stand at any address.
-    std::uint64_t seed = 0x9E3779B97F4A7C15ull;
-    if (const auto* random = reinterpret_cast<const char*>(::getauxval(AT_RANDOM)))
-      __builtin_memcpy(&seed, random + sizeof seed, sizeof seed);
-    key_of_process = seed | std::uint64_t{1} << 62 | 1;
-  }
-  return key_of_process;
-}
 
 // ---- Lists and pages
 
@@ -98,18 +84,20 @@ void Pool::carve(Page* page) {
       reinterpret_cast<std::uintptr_t>(page->start) + std::size_t{page->carved} * page->block;
   std::uintptr_t block = first;
   for (std::uint32_t i = 1; i < count; ++i, block += page->block) {
-    set_next(block, block + page->block, key);
+    set_next(block, block + page->block);
   }
-  set_next(block, 0, key);
+  set_next(block, 0);
   page->freed = first;
   page->carved += count;
   page->sleeping += count;
 }
 
 void Pool::put_to_sleep(Page* page) {
-  // All blocks are outstanding; two have to come back before the page is of use again. (Sixteen
-  // cost a third more memory on random replacement, and saved nothing.)
-  constexpr std::uint32_t wake = 2;
+  // All blocks are outstanding; a thirty-second of the page's, and two at least, have to come back
+  // before it is of use again: a page of which each free woke it gave its two blocks and slept
+  // again, and a tenth of the time of random replacement (bench/malloc's pareto) went into that.
+  // (Sixteen of any size of blocks cost a third more memory there.)
+  const std::uint32_t wake = std::clamp<std::uint32_t>(page->capacity / 32, 2, 64);
   const std::uint32_t outstanding = page->carved;
   count_handed_out(page);
   current[page->size_class] = nullptr;
@@ -151,19 +139,19 @@ void Pool::release_free_pages() {
     // The list goes back first: to this page, or home.
     while (list[size_class] != 0) {
       const std::uintptr_t block = list[size_class];
-      list[size_class] = next_of(block, key);
+      list[size_class] = next_of(block);
       auto* from = static_cast<Page*>(page_map.find(reinterpret_cast<void*>(block)));
       if (from == page) {
-        set_next(block, page->freed, key);
+        set_next(block, page->freed);
         page->freed = block;
       } else {
-        clear_link(block);
+        clear_mark(block);
         go_home(block);
       }
     }
     if (page == nullptr) continue;
     std::uint32_t free = 0;
-    for (std::uintptr_t block = page->freed; block != 0; block = next_of(block, key)) ++free;
+    for (std::uintptr_t block = page->freed; block != 0; block = next_of(block)) ++free;
     count_handed_out(page);
     page->home = &page->freed;
     if (free < page->carved) continue;
@@ -187,19 +175,17 @@ void Pool::push_unexchanged(Page* page, std::uintptr_t block, bool own) {
 void* Pool::take_magazine(unsigned size_class) {
   Magazine& magazine = magazines[size_class];
   const unsigned count = magazine.count;
-  const std::uint64_t link_key = key;  // in a register, whatever is written
   std::uintptr_t first = 0;
   for (unsigned i = 0; i < count; ++i) {
     const std::uintptr_t block = magazine.blocks[i];
-    if (looks_freed(block, link_key)) [[unlikely]]
-      refuse_if_freed(page_of(block), block);
-    set_next_elsewhere(block, first, link_key);
+    require_not_freed(block);
+    set_next(block, first);
     first = block;
   }
   magazine.count = 0;
   note_refill(size_class, count);
   handed_out.add(count);
-  // The current page's frees must not mix with them, as their links would not be recognisable.
+  // The current page's frees do not mix with them: their page would not get them back.
   if (Page* own = current[size_class]) own->home = &own->freed;
   list[size_class] = first;
   return try_pop(size_class);
@@ -212,12 +198,12 @@ void* Pool::take_part(Page* page) {
   page->home = &page->freed;
   unsigned count = 1;
   std::uintptr_t last = page->freed;
-  std::uintptr_t behind = next_of(last, key);
+  std::uintptr_t behind = next_of(last);
   for (; behind != 0 && count < kMagazineBlocks[page->size_class]; ++count) {
     last = behind;
-    behind = next_of(last, key);
+    behind = next_of(last);
   }
-  set_next(last, 0, key);
+  set_next(last, 0);
   list[page->size_class] = page->freed;
   page->freed = behind;
   note_refill(page->size_class, count);
@@ -278,13 +264,12 @@ void Pool::add_node(Outgoing& out, Page* page, std::uintptr_t block) {
     ++next_parcel;
     node = reinterpret_cast<std::uintptr_t>(parcel);
     parcel->blocks[0] = block;
-    set_next_node(node, out.first, key);
+    parcel->link = out.first;
     out.next_place = parcel->blocks + 1;
     out.places = PoolParcel::kMost - 1;
   } else {
-    require_not_freed(page, block);
-    set_next(block, kCarrier, key);
-    set_next_node(block, out.first, key);
+    require_not_freed(block);
+    set_next(block, out.first);
     out.next_place = words_of(block) + 2;
     out.places = places_of(page);
   }
@@ -296,7 +281,7 @@ void Pool::add_node(Outgoing& out, Page* page, std::uintptr_t block) {
 void Pool::send_off(Outgoing& out) {
   if (out.places != 0) *out.next_place = 0;
   remote_frees.add(out.count - out.places);
-  const auto link = [&](std::uintptr_t behind) { set_next_node(out.last, behind, key); };
+  const auto link = [&](std::uintptr_t behind) { *link_of(out.last) = behind; };
   out.to->remote.push(out.first, link);
   out = {};
 }
@@ -313,20 +298,17 @@ void Pool::send_parcels() {
 }
 
 void send_alone(Page* page, std::uintptr_t block) {
-  const std::uint64_t key = link_key();
-  if (looks_freed(block, key) && is_freed(page, block, key)) Pool::refuse_double_free(block);
+  Pool::require_not_freed(block);
   if (page->block > 2 * sizeof(std::uint64_t)) words_of(block)[2] = 0;
-  page->owner.load(std::memory_order_relaxed)->remote.push(block, [&](std::uintptr_t behind) {
-    set_next(block, kCarrier, key);
-    set_next_node(block, behind, key);
-  });
+  const auto link = [&](std::uintptr_t behind) { set_next(block, behind); };
+  page->owner.load(std::memory_order_relaxed)->remote.push(block, link);
 }
 
 void Pool::collect() {
   if (remote.empty()) return;
   std::uintptr_t node = remote.take();
   while (node != 0) {
-    const std::uintptr_t behind = next_node_of(node, key);
+    const std::uintptr_t behind = next_node_of(node);
     __builtin_prefetch(reinterpret_cast<void*>(behind));
     if (is_parcel(node)) {
       auto* parcel = reinterpret_cast<PoolParcel*>(node);
@@ -344,7 +326,6 @@ void Pool::collect() {
 // Neighbours are mostly of the same page: they go home together.
 void Pool::take_home(const std::uintptr_t* blocks, unsigned most) {
   constexpr unsigned kAhead = 8;
-  const std::uint64_t link_key = key;  // in a register, whatever is written
   for (unsigned i = 0; i < most && i < kAhead && blocks[i] != 0; ++i) prefetch_to_write(blocks[i]);
   unsigned i = 0;
   while (i < most && blocks[i] != 0) {
@@ -355,9 +336,8 @@ void Pool::take_home(const std::uintptr_t* blocks, unsigned most) {
     do {
       const std::uintptr_t block = blocks[i++];
       if (i + kAhead <= most) prefetch_to_write(blocks[i + kAhead - 1]);
-      if (looks_freed(block, link_key)) [[unlikely]]
-        refuse_if_freed(page, block);
-      set_next(block, first, link_key);
+      require_not_freed(block);
+      set_next(block, first);
       first = block;
     } while (i < most && (blocks[i] ^ last) / kGranule == 0);
     take_back(page, first, last, i - begin);
@@ -365,7 +345,7 @@ void Pool::take_home(const std::uintptr_t* blocks, unsigned most) {
 }
 
 void Pool::take_back(Page* page, std::uintptr_t first, std::uintptr_t last, unsigned count) {
-  if (page->freed != 0) set_next(last, page->freed, key);
+  if (page->freed != 0) set_next(last, page->freed);
   page->freed = first;
   if (is_exchanged(page) && !page->apart) set_apart(page, true);
   if (page->state == PageState::kCurrent) {
@@ -397,15 +377,6 @@ Page* Pool::own_page_of(std::uintptr_t block) const {
   return page;
 }
 
-void Pool::refuse_if_freed(const Page* page, std::uintptr_t block) const {
-  if (is_freed(page, block, key)) refuse_double_free(block);
-}
-
-void Pool::settle_suspect(Page* page, std::uintptr_t block) {
-  refuse_if_freed(page, block);
-  push_own(page, block);
-}
-
 void Pool::refuse_double_free(std::uintptr_t block) {
   die("free", reinterpret_cast<void*>(block), "was freed already (double free)");
 }
@@ -425,7 +396,7 @@ Pool* take_pool() {
   auto* places = static_cast<char*>(metadata_bytes(kClasses * kPlaces, 64));
   pool = places == nullptr ? nullptr : new_metadata<Pool>();
   if (pool == nullptr) return nullptr;
-  pool->key = link_key();
+  pool->is_working = true;
   pool->wait_for_none();
   for (unsigned i = 0; i < kClasses; ++i)
     pool->magazines[i].blocks = reinterpret_cast<std::uintptr_t*>(places + i * kPlaces);

@@ -14,7 +14,7 @@
 // either. So pages of such a class are set apart: the page map does not name their owner any more,
 // and free() takes the way of a remote block, which looks at the page.
 //
-// Waiting. A freed block's first word tells whether it was freed before (page.h), but it is often
+// Waiting. A freed block's mark tells whether it was freed before (page.h), but it is often
 // in nobody's cache, and a test on it stalls free() for as long as that takes: a third of the time
 // of the pareto row. So a block is only prefetched when it is freed, and goes to its list with the
 // thread's next free; one that goes to a magazine, which may be farther away, when the magazine
@@ -68,7 +68,6 @@ struct Pool {
   static constexpr unsigned kRefillsBetweenFlushes = 64;
   static constexpr std::uint32_t kFewBlocks = 192;  // see Page::home
 
-  std::uint64_t key = 0;
   std::uintptr_t list[kClasses] = {};  // heads; 0 when empty
 
   struct Waiting {
@@ -98,7 +97,8 @@ struct Pool {
   Counter handed_out;  // blocks moved to lists
   Counter remote_frees;
   unsigned pages_taken = 0;
-  Pool* next = nullptr;  // idle pools
+  bool is_working = false;  // a thread's, and not one of the two empty ones (threads.h)
+  Pool* next = nullptr;     // idle pools
   Pool* next_of_all = nullptr;
 
   alignas(64) RemoteList<Atomic> remote;
@@ -107,18 +107,16 @@ struct Pool {
   Page no_page;
   alignas(kWord) std::uint64_t no_block[2] = {};
 
-  // Whether it is a thread's, and not one of the two empty ones (threads.h).
-  bool is_working() const { return key != 0; }
-
   // A block of the class, or null when its list is empty.
   void* try_pop(std::size_t size_class) {
-    const std::uintptr_t block = list[size_class];
+    std::uintptr_t block = list[size_class];
+    keep_where_results_are(block);
     if (block == 0) [[unlikely]]
       return nullptr;
-    const std::uintptr_t after = next_of(block, key);
+    const std::uintptr_t after = next_of(block);
     prefetch_to_write(after);
     list[size_class] = after;
-    clear_link(block);
+    clear_mark(block);
     return reinterpret_cast<void*>(block);
   }
   // A block of the class, or null when there is no memory.
@@ -160,7 +158,7 @@ struct Pool {
   }
   // From now on no block waits.
   void wait_for_none() {
-    no_block[0] = 0;
+    no_block[1] = 0;
     no_page.freed = 0;
     no_page.countdown = Page::kMostFrees;
     waiting = {&no_page, reinterpret_cast<std::uintptr_t>(no_block)};
@@ -177,22 +175,19 @@ struct Pool {
   // Brings handed_out up to date.
   void count_handed_out();
   [[noreturn]] static void refuse_double_free(std::uintptr_t block);
+  static void require_not_freed(std::uintptr_t block) {
+    if (is_freed(block)) [[unlikely]]
+      refuse_double_free(block);
+  }
 
  private:
   void settle(Page* page, std::uintptr_t block) {
-    if (looks_freed(block, key)) [[unlikely]]
-      return settle_suspect(page, block);
+    require_not_freed(block);
     push_own(page, block);
   }
-  void settle_suspect(Page* page, std::uintptr_t block);
-  void require_not_freed(const Page* page, std::uintptr_t block) const {
-    if (looks_freed(block, key)) [[unlikely]]
-      refuse_if_freed(page, block);
-  }
-  void refuse_if_freed(const Page* page, std::uintptr_t block) const;
   void push_own(Page* page, std::uintptr_t block) {
     std::uintptr_t& home = *page->home;
-    set_next(block, home, key);
+    set_next(block, home);
     home = block;
     if (--page->countdown == 0) [[unlikely]]
       counted_down(page);
@@ -213,6 +208,8 @@ struct Pool {
   void send_parcels();
   // Parcels and blocks that carry others.
   static bool is_parcel(std::uintptr_t node) { return words_of(node)[0] == PoolParcel::kUnderWay; }
+  static std::uintptr_t next_node_of(std::uintptr_t node) { return *link_of(node); }
+  static std::uint64_t* link_of(std::uintptr_t node) { return words_of(node) + is_parcel(node); }
   void* refill(unsigned size_class);
   void* take_list(Page* page) {
     if (is_exchanged(page)) [[unlikely]]
@@ -268,7 +265,5 @@ struct PoolTotals {
   std::uint64_t remote_frees = 0;
 };
 PoolTotals pool_totals();
-
-std::uint64_t link_key();
 
 }  // namespace plimsoll::heap

@@ -13,10 +13,9 @@
 //   3  pushes it to the owner's list
 //
 // Parcels belong to the pool that sends them, a fixed number, so an owner that sleeps cannot make
-// them pile up. When none is at home, a freed block carries the addresses of others: its first word
-// is a link that no list has (kCarrier, page.h), and those behind the second are addresses up to
-// its end. So any number of blocks can be under way, without memory of their own. Parcels and such
-// blocks are the nodes of the list, and have the next node in their second word.
+// them pile up. When none is at home, a freed block carries the addresses of others: behind the
+// next node and its mark (page.h), its words are addresses up to its end. So any number of blocks
+// can be under way, without memory of their own. Parcels and such blocks are the nodes of the list.
 //
 //   RemoteList ──► parcel ──► block of 64 bytes ──► parcel
 //                  62 blocks  itself and 6          5 blocks
@@ -64,9 +63,9 @@ struct alignas(64) Parcel {
   static constexpr std::uint64_t kUnderWay = 1;
   static constexpr unsigned kMost = kBlocks;
 
-  Atomic<std::uint64_t> state{kAtHome};  // where a block has its link to itself
-  std::uint64_t link = 0;
-  std::uintptr_t blocks[kBlocks];  // ends before its end with a 0
+  Atomic<std::uint64_t> state{kAtHome};  // where a block has the next node
+  std::uint64_t link = 0;                // the next node
+  std::uintptr_t blocks[kBlocks];        // ends before its end with a 0
 
   // Whether the sender may fill it; then it counts as under way.
   bool take_out() {

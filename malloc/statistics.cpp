@@ -20,7 +20,7 @@ std::uint64_t peak_resident_bytes() {
 }  // namespace
 
 plimsoll_malloc_statistics statistics() {
-  if (this_pool->is_working()) this_pool->count_handed_out();
+  if (this_pool->is_working) this_pool->count_handed_out();
   const PoolTotals pools = pool_totals();
   Guard guard(heap_lock);
   const Footprint& footprint = span_heap.footprint();

@@ -65,64 +65,30 @@ TEST(Magazine, HoldsWhatSixteenKibibytesAreAndNoMoreThanItsPlaces) {
   EXPECT_EQ(kMagazineBlocks[class_of(20000)], 0u);
 }
 
-// A block on a list is known whatever follows it; data, zero and pointers are not taken for links.
-TEST(Links, AreRecognisedAndNothingElseIs) {
+// A block on a list is known whatever follows it; data, zero and another block's mark are not taken
+// for its own.
+TEST(Marks, AreRecognisedAndNothingElseIs) {
   constexpr std::size_t kBytes = 48;
-  alignas(64) static std::uint64_t memory[2][512];
-  const std::uint64_t key = link_key();
-  EXPECT_EQ(key % 2, 1u);
-  Page page;
-  page.start = reinterpret_cast<char*>(memory[0]);
-  page.block = kBytes;
-  page.capacity = sizeof memory[0] / kBytes;
+  alignas(64) static std::uint64_t memory[512];
   const auto at = [&](std::size_t i) {
-    return reinterpret_cast<std::uintptr_t>(memory[0]) + i * kBytes;
+    return reinterpret_cast<std::uintptr_t>(memory) + i * kBytes;
   };
-  const auto elsewhere = reinterpret_cast<std::uintptr_t>(memory[1]);
-  for (std::size_t i = 0; i + 1 < page.capacity; ++i) {
-    for (const std::uintptr_t next : {at(i + 1), at(0), std::uintptr_t{0}, kCarrier}) {
-      set_next(at(i), next, key);
-      EXPECT_EQ(next_of(at(i), key), next);
-      EXPECT_TRUE(looks_freed(at(i), key) && is_freed(&page, at(i), key));
-      set_next(at(i + 1), next, key);
-      words_of(at(i))[0] = words_of(at(i + 1))[0];  // copied from another block
-      EXPECT_FALSE(is_freed(&page, at(i), key));
-      clear_link(at(i + 1));
+  for (std::size_t i = 0; i + 1 < sizeof memory / kBytes; ++i) {
+    for (const std::uintptr_t next : {at(i + 1), at(0), std::uintptr_t{0}}) {
+      set_next(at(i), next);
+      EXPECT_EQ(next_of(at(i)), next);
+      EXPECT_TRUE(is_freed(at(i)));
+      set_next(at(i + 1), next);
+      words_of(at(i))[1] = words_of(at(i + 1))[1];  // copied from another block
+      EXPECT_FALSE(is_freed(at(i)));
     }
-    set_next_elsewhere(at(i), elsewhere, key);
-    EXPECT_EQ(next_of(at(i), key), elsewhere);
-    EXPECT_TRUE(is_freed(&page, at(i), key));
-    // The second word stays when the block is used; zero and pointers in the first are no links.
-    clear_link(at(i));
-    EXPECT_FALSE(is_freed(&page, at(i), key));
-    words_of(at(i))[0] = at(i + 1);
-    EXPECT_FALSE(is_freed(&page, at(i), key));
-    // Not even data that has the upper bits of a link.
-    words_of(at(i))[0] = (elsewhere + kWord) ^ link_mask(at(i), key);
-    EXPECT_TRUE(looks_freed(at(i), key));
-    EXPECT_FALSE(is_freed(&page, at(i), key));
-  }
-}
-
-// A block that carried others home is used again without its second word being touched. Where that
-// was the last node of a list, it must not vouch for a first word that is 0.
-TEST(Links, OfCarriersAreNotTakenForThoseOfFreedBlocks) {
-  alignas(64) static std::uint64_t memory[64];
-  const auto block = reinterpret_cast<std::uintptr_t>(memory);
-  // A key with which a first word of 0 has the upper bits of this block's link.
-  const std::uint64_t key = link_mask(block, (std::uint64_t{1} << 47) - 1);
-  Page page;
-  page.start = reinterpret_cast<char*>(memory);
-  page.block = 64;
-  page.capacity = sizeof memory / 64;
-  for (const std::uintptr_t behind : {std::uintptr_t{0}, block + 64}) {
-    set_next(block, kCarrier, key);
-    set_next_node(block, behind, key);
-    EXPECT_EQ(next_node_of(block, key), behind);
-    EXPECT_TRUE(is_freed(&page, block, key));
-    clear_link(block);
-    EXPECT_TRUE(looks_freed(block, key));
-    EXPECT_FALSE(is_freed(&page, block, key));
+    for (const std::uint64_t word : {std::uint64_t{0}, std::uint64_t{at(i)}, ~std::uint64_t{0}}) {
+      words_of(at(i))[1] = word;
+      EXPECT_FALSE(is_freed(at(i)));
+    }
+    set_next(at(i), 0);
+    clear_mark(at(i));
+    EXPECT_FALSE(is_freed(at(i)));
   }
 }
 
