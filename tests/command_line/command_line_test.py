@@ -337,6 +337,35 @@ class Errors(unittest.TestCase):
         self.refuses(2, ["did you mean 'mlp'?"], "plan", "MLP")
         self.refuses(2, ["did you mean --version?"], "version")
 
+    def test_words_of_other_programs_are_said_in_ours(self):
+        for meant, words in (("run", ["train", "mlp"]), ("--batch", ["plan", "mlp", "--batch-size", "8"]), ("--amp fp16", ["run", "mlp", "--fp16"]), ("--steps", ["run", "mlp", "-n", "3"]),
+                             ("--lr", ["run", "mlp", "--learning-rate", "0.1"]), ("-o", ["plan", "mlp", "--out", "p.json"]), ("--outputs", ["run", "mlp", "--out", "o.npz"])):
+            self.refuses(2, [f"did you mean {meant}?"], *words)
+        self.refuses(2, ["no option is called '--batch-size'; `plimsoll"], "pack", "p.csv", "--batch-size", "8")  # has neither
+        self.refuses(2, ["no option is called '--model'; MODEL stands by itself"], "plan", "--model", "m.onnx")
+        self.refuses(2, ["convert: one argument too many: 'out.json'; a file to write is given as -o out.json"], "convert", "in.pickle", "out.json")
+        self.refuses(2, ["plan: a size is one word: 8GB"], "plan", "mlp", "--budget", "8", "GB")
+        self.refuses(2, ["size '0.5': less than one byte; a share is written 50%"], "plan", "mlp", "--budget", "0.5")
+
+    def test_a_run_writes_archives_and_no_other_format(self):
+        for option, name, instead in (("--save", "w.onnx", "w.npz"), ("--save", "w.pt", "w.npz"), ("--outputs", "out.csv", "out.npz")):
+            self.refuses(2, [f"{option} {name}: writes an .npz", f"call it {instead}"], "run", *MLP, option, name)
+            self.assertFalse((FOLDER / name).exists())
+
+    def test_more_threads_than_cores_are_warned_of(self):
+        cores = len(os.sched_getaffinity(0))
+        done = run("run", *MLP, "--steps", "1", "--threads", str(cores + 1))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(f"this machine has {cores} cores", done.stderr)
+        self.assertEqual(run("run", *MLP, "--steps", "1", "--threads", str(cores)).stderr, "")
+
+    def test_a_plan_is_known_by_its_content_too(self):
+        self.assertEqual(run("plan", *MLP, "-o", "a plan").returncode, 0)
+        for words in (["run", "a plan", "--steps", "1"], ["check", "a plan"], ["explain", "a plan"], ["view", "a plan", "-o", "of.html"]):
+            done = run(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.refuses(2, ["--width: the plan a plan has decided that"], "run", "a plan", "--width", "4")
+
     def test_values_that_cannot_be_are_said_as_they_were_written(self):
         for words, arguments in ((["memory: --batch: '1e3' is not a whole number"], ["memory", "mlp", "--batch", "1e3"]),
                                  (["--batch: 99999999999999999999 is too large"], ["memory", "mlp", "--batch", "99999999999999999999"]),
@@ -345,6 +374,7 @@ class Errors(unittest.TestCase):
                                  (["plan: --budget is given 2 times"], ["plan", "mlp", "--budget", "80%", "--budget", "70%"]),
                                  (["run: --save: FILE is missing"], ["run", "mlp", "--save"]),
                                  (["run: --save: its value is missing, --json is an option"], ["run", "mlp", "--save", "--json"]),
+                                 (["run: --amp: its value is missing, --steps is an option"], ["run", "mlp", "--amp", "--steps", "2"]),
                                  (["run: behind -- nothing is an option: '--steps'"], ["run", "mlp", "--", "--steps", "1"]),
                                  (["--lossy: 'foo' is no form, expects fp16"], ["plan", "mlp", "--lossy", "foo", "--budget", "80%"])):
             with self.subTest(arguments):
@@ -798,7 +828,10 @@ class Packing(unittest.TestCase):
                                     ("csv", "id,lower,upper,size\na,5,1,4\n", "line 2, column 3 (upper)"),
                                     ("json", '{"buffers": [\n{"size": 4, "lower": 5, "upper": 1}]}', "line 2, column 34"),
                                     ("json", '{"contiguous": [["a", "b"]],\n"buffers": [{"id": "a", "size": 1}]}', "line 1, column 23"),
-                                    ("json", '{"buffers": [\n', "line 2, column 1")):
+                                    ("json", '{"buffers": [\n', "line 2, column 1"),
+                                    ("csv", "id;lower;upper;size\na;0;1;4\n", "; columns are separated by commas"),
+                                    ("json", '{"buffers": [{"start": 0, "end": 3, "size": 4}]}', "buffers[0].start: unknown key; there are id, lower, upper, size, "),
+                                    ("json", '[{"lower": 0, "upper": 3, "size": 4}]', 'expected an object like {"buffers": [')):
             (FOLDER / f"fault.{suffix}").write_text(text)
             done = run("pack", f"fault.{suffix}")
             self.assertEqual(done.returncode, 3, text)
