@@ -393,6 +393,11 @@ class Errors(unittest.TestCase):
             with self.subTest(arguments):
                 self.refuses(3, words, *arguments)
         self.refuses(2, ["model 'notes' is neither built in"], "memory", "notes")
+        self.refuses(3, ["model.onx: no such file"], "memory", "model.onx")
+        (FOLDER / "problem.csv").write_text("id,lower,upper,size\na,0,3,4\nb,0,9,4\n")
+        self.assertEqual(run("pack", "problem.csv", "-o", "packing.csv").returncode, 0)
+        self.refuses(3, ["problem.csv: no plan or trace but a packing problem; `plimsoll pack` takes it"], "view", "problem.csv")
+        self.refuses(3, ["packing.csv: no model but a packing; `plimsoll pack --check PROBLEM PACKING` checks it"], "check", "packing.csv")
 
     def test_every_wrong_command_line_is_exit_code_2(self):
         for arguments in ([], ["plan"], ["view"], ["--nonsense"], ["plan", "mlp", "--batch", "x"], ["plan", "mlp", "--streams", "99"], ["graph", "mlp", "--json", "--dot"],
