@@ -307,7 +307,11 @@ class Errors(unittest.TestCase):
         self.assertEqual(kept(), [])  # neither asks what this machine does
         self.assertIn("at the rates of this machine", times()["profile"]["note"])
         rates = {"XDG_CACHE_HOME": str(cache)}
-        self.assertEqual(run("profile", env=rates).returncode, 0)
+        profiled = run("profile", env=rates)
+        self.assertEqual(profiled.returncode, 0)
+        if not kept():  # the cores were busy; what is kept and used then is tested in profile_test
+            self.assertIn("beside other programs", profiled.stdout)
+            return
         (file,) = kept()
         slow = json.loads(file.read_text())
         slow["operations_per_second"]["fp32"], slow["memory_bytes_per_second"], slow["cache"]["bytes_per_second"] = 1e9, 1e8, 1e8
