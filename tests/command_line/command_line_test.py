@@ -7,9 +7,11 @@ Help on one screen, examples and JSON for every verb, exit codes, suggestions fo
 completion in real shells, what a terminal gets that a pipe does not, and what a first run shows. With
 --slow instead what wants the packages of tools/packages_slow.txt: zsh, and the manual through groff.
 """
+import ctypes
 import json
 import os
 import pathlib
+import platform
 import pty
 import re
 import select
@@ -781,6 +783,17 @@ class Budgets(unittest.TestCase):
                 self.assertEqual(told["batch_status"], "interrupted")
 
 
+class Snapshots(unittest.TestCase):
+    def test_no_figure_is_one_that_cannot_be(self):
+        """A snapshot with allocations from before the recording, and a device that is too small for it."""
+        shutil.copy(pathlib.Path(__file__).parents[2] / "src/plimsoll/trace/testdata/gpt2_varlen.pickle.gz", FOLDER / "varlen.pickle.gz")
+        for words in (["explain"], ["view", "-o", "varlen.html"], ["replay", "--allocator", "plimsoll,pytorch"], ["replay", "--allocator", "plimsoll,pytorch", "--capacity", "8GiB"]):
+            done = run(words[0], "varlen.pickle.gz", *words[1:])
+            self.assertEqual(done.returncode, 4 if "--capacity" in words else 0, done.stderr)
+            self.assertNotRegex(done.stdout + done.stderr, r"event -|-\d[\d.]* ?%|\de[+-]\d", words)
+        self.assertIn("allocated before the recording", run("explain", "varlen.pickle.gz").stdout)
+
+
 class Packing(unittest.TestCase):
     def packed(self, problem, *arguments, suffix="csv"):
         """The packing as JSON, having passed the independent checker."""
@@ -912,6 +925,39 @@ class SlowShells(unittest.TestCase):
         for verb in verbs():
             self.assertIn(f"plimsoll {verb}", page)
         self.assertIn("\\-\\-budget", page)
+
+
+def settings_of(process):
+    """What a process was started with, and the slice in nanoseconds that it asks the scheduler for."""
+    given = dict(one.split("=", 1) for one in pathlib.Path(f"/proc/{process}/environ").read_text().split("\0") if "=" in one)
+    attributes = bytearray(struct.pack("=IIQiIQQQ", 48, 0, 0, 0, 0, 0, 0, 0))
+    buffer = (ctypes.c_char * 48).from_buffer(attributes)
+    ctypes.CDLL(None, use_errno=True).syscall(315 if platform.machine() == "x86_64" else 275, process, buffer, 48, 0)  # sched_getattr
+    return given, struct.unpack("=IIQiIQQQ", bytes(attributes))[5]
+
+
+class Neighbours(unittest.TestCase):
+    """Threads that wait spin briefly and are woken soon, so that a busy neighbour costs its share and no more."""
+
+    def started(self, env=None):
+        """The settings of a run that is at its first step."""
+        with subprocess.Popen([PROGRAM, "run", *MLP, "--steps", "1000000"], cwd=FOLDER, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}) as process:
+            self.assertIn("step 1", process.stdout.readline())
+            found = settings_of(process.pid)
+            process.kill()
+        return found
+
+    def test_spinning_is_bounded_unless_the_user_said_how_long(self):
+        self.assertEqual(self.started()[0].get("GOMP_SPINCOUNT"), "1000")
+        self.assertEqual(self.started({"GOMP_SPINCOUNT": "7"})[0]["GOMP_SPINCOUNT"], "7")
+        self.assertNotIn("GOMP_SPINCOUNT", self.started({"OMP_WAIT_POLICY": "active"})[0])
+
+    def test_slices_are_short_where_the_kernel_grants_them(self):
+        version = tuple(int(number) for number in platform.release().split(".")[:2])
+        self.assertEqual(self.started()[1], 100_000 if version >= (6, 12) else 0)
+
+    def test_programs_of_others_are_started_as_usual(self):
+        self.assertEqual(run("exec", "--", "sh", "-c", "echo $GOMP_SPINCOUNT$PLIMSOLL_BOUNDED_SPINNING").stdout, "\n")
 
 
 class FirstRun(unittest.TestCase):
