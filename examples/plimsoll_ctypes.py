@@ -143,7 +143,10 @@ def rows(lists):
 
 class Library:
     def __init__(self, path=None):
-        self.c = c.CDLL(path or ctypes.util.find_library("plimsoll") or "libplimsoll.so.0")
+        try:
+            self.c = c.CDLL(path or ctypes.util.find_library("plimsoll") or "libplimsoll.so.0")
+        except OSError as missing:
+            raise OSError(f"{missing}; name the file, Library('.../lib/libplimsoll.so.0'), or its folder in LD_LIBRARY_PATH") from None
         self.c.plimsoll_plan_dag.argtypes = [c.POINTER(Request), c.POINTER(c.POINTER(Answer))]
         self.c.plimsoll_plan_dag.restype = c.c_int
         self.c.plimsoll_plan_answer_free.argtypes = [c.POINTER(Answer)]

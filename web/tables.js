@@ -31,7 +31,7 @@ function pagedTable(columns, rows, page = 100) {
     body.replaceChildren();
     fill(page);
   };
-  const heads = columns.map((column) => element('th', {class: column.number ? 'num' : ''},
+  const heads = columns.map((column) => element('th', {class: column.number ? 'num' : column.class || ''},
     column.sort ? element('button', {type: 'button', title: 'Sort by this', onclick: () => sortBy(column)}, column.title + ' ↓') : column.title));
   box.append(element('table', {}, element('thead', {}, element('tr', {}, ...heads)), body), more);
   fill(page);
@@ -166,7 +166,7 @@ function operatorsPanel(timeline) {
       {title: 'Phase', class: 'short', cell: (o) => texts[operators.phase[o]]},
       {title: 'Alive', number: true, sort: (o) => operators.alive[o], cell: (o) => human(operators.alive[o])},
       {title: 'Touches', number: true, sort: (o) => operators.touched[o], cell: (o) => knowsTouched ? human(operators.touched[o]) : ''},
-      {title: '', cell: (o) => bar([{color: timeline.colorOf.gradients, share: operators.touched[o] / Math.max(1, operators.alive[o])}])},
+      {title: '', class: 'wide', cell: (o) => bar([{color: timeline.colorOf.gradients, share: operators.touched[o] / Math.max(1, operators.alive[o])}])},
       {title: 'Time', number: true, sort: (o) => operators.seconds[o], cell: (o) => duration(operators.seconds[o])}], rows))];
 }
 

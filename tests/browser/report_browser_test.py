@@ -164,6 +164,8 @@ def check_remedies(run, browser):
     assert "in a budget of" in browser.text("#title") and browser.text("#title") == told["findings"][0]["headline"]
     if plan["recomputed"] or plan["swapped_bytes"] or plan["encoded_bytes"]:
         browser.click("#tab-remedies")
+        done = browser.js("return [...document.querySelectorAll('#panel-remedies td.name')].map((e) => e.textContent)")
+        assert done and not [text for text in done if "send_out" in text or "bring_in" in text], done[:5]
     browser.open("plan.html")  # the tight one has nothing left to encode
     browser.click("#tab-peak")
     while browser.find("#panel-peak .more").is_displayed():
@@ -322,6 +324,10 @@ def check_narrow(browser):
         browser.click("#tab-peak")
         room = browser.js("return [...document.querySelectorAll('#panel-peak td.why')].slice(0, 20).map((e) => e.getBoundingClientRect()).map((box) => [box.width, box.height, box.right <= window.innerWidth])")
         assert room and all(width > 400 and height < 70 and inside for width, height, inside in room), room[:3]
+    browser.open("tight.html")
+    browser.click("#tab-operators")
+    lines = browser.js("return [...document.querySelectorAll('#panel-operators td.name')].slice(0, 40).map((e) => e.getBoundingClientRect().height)")
+    assert lines and max(lines) < 60, lines  # a name on two lines at most
     browser.driver.set_window_size(1440, 1100)
 
 

@@ -69,6 +69,19 @@ RATES = dict(to_host_bytes_per_second=500.0, from_host_bytes_per_second=400.0, c
 EVERYTHING = api.RECOMPUTE | api.SWAP | api.ENCODE | api.LOSSY
 
 
+class Loading(unittest.TestCase):
+    def test_a_library_that_is_not_found_says_how_to_name_it(self):
+        with self.assertRaisesRegex(OSError, "no_such.so.*name the file, Library"):
+            api.Library("/nowhere/no_such.so")
+
+    def test_the_folder_can_be_named_in_the_environment(self):
+        code = "import plimsoll_ctypes; print(plimsoll_ctypes.Library().version())"
+        found = subprocess.run([sys.executable, "-c", code], cwd=EXAMPLES, capture_output=True, text=True,
+                               env={**os.environ, "LD_LIBRARY_PATH": str(pathlib.Path(LIBRARY).resolve().parent)})
+        self.assertEqual(found.returncode, 0, found.stderr)
+        self.assertEqual(found.stdout.strip(), api.Library(LIBRARY).version())
+
+
 class Packing(unittest.TestCase):
     def test_packs_and_refuses_as_the_header_says(self):
         library = api.Library(LIBRARY)

@@ -7,9 +7,11 @@ Help on one screen, examples and JSON for every verb, exit codes, suggestions fo
 completion in real shells, what a terminal gets that a pipe does not, and what a first run shows. With
 --slow instead what wants the packages of tools/packages_slow.txt: zsh, and the manual through groff.
 """
+import ctypes
 import json
 import os
 import pathlib
+import platform
 import pty
 import re
 import select
@@ -307,7 +309,11 @@ class Errors(unittest.TestCase):
         self.assertEqual(kept(), [])  # neither asks what this machine does
         self.assertIn("at the rates of this machine", times()["profile"]["note"])
         rates = {"XDG_CACHE_HOME": str(cache)}
-        self.assertEqual(run("profile", env=rates).returncode, 0)
+        profiled = run("profile", env=rates)
+        self.assertEqual(profiled.returncode, 0)
+        if not kept():  # the cores were busy; what is kept and used then is tested in profile_test
+            self.assertIn("beside other programs", profiled.stdout)
+            return
         (file,) = kept()
         slow = json.loads(file.read_text())
         slow["operations_per_second"]["fp32"], slow["memory_bytes_per_second"], slow["cache"]["bytes_per_second"] = 1e9, 1e8, 1e8
@@ -337,6 +343,35 @@ class Errors(unittest.TestCase):
         self.refuses(2, ["did you mean 'mlp'?"], "plan", "MLP")
         self.refuses(2, ["did you mean --version?"], "version")
 
+    def test_words_of_other_programs_are_said_in_ours(self):
+        for meant, words in (("run", ["train", "mlp"]), ("--batch", ["plan", "mlp", "--batch-size", "8"]), ("--amp fp16", ["run", "mlp", "--fp16"]), ("--steps", ["run", "mlp", "-n", "3"]),
+                             ("--lr", ["run", "mlp", "--learning-rate", "0.1"]), ("-o", ["plan", "mlp", "--out", "p.json"]), ("--outputs", ["run", "mlp", "--out", "o.npz"])):
+            self.refuses(2, [f"did you mean {meant}?"], *words)
+        self.refuses(2, ["no option is called '--batch-size'; `plimsoll"], "pack", "p.csv", "--batch-size", "8")  # has neither
+        self.refuses(2, ["no option is called '--model'; MODEL stands by itself"], "plan", "--model", "m.onnx")
+        self.refuses(2, ["convert: one argument too many: 'out.json'; a file to write is given as -o out.json"], "convert", "in.pickle", "out.json")
+        self.refuses(2, ["plan: a size is one word: 8GB"], "plan", "mlp", "--budget", "8", "GB")
+        self.refuses(2, ["size '0.5': less than one byte; a share is written 50%"], "plan", "mlp", "--budget", "0.5")
+
+    def test_a_run_writes_archives_and_no_other_format(self):
+        for option, name, instead in (("--save", "w.onnx", "w.npz"), ("--save", "w.pt", "w.npz"), ("--outputs", "out.csv", "out.npz")):
+            self.refuses(2, [f"{option} {name}: writes an .npz", f"call it {instead}"], "run", *MLP, option, name)
+            self.assertFalse((FOLDER / name).exists())
+
+    def test_more_threads_than_cores_are_warned_of(self):
+        cores = len(os.sched_getaffinity(0))
+        done = run("run", *MLP, "--steps", "1", "--threads", str(cores + 1))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(f"this machine has {cores} cores", done.stderr)
+        self.assertEqual(run("run", *MLP, "--steps", "1", "--threads", str(cores)).stderr, "")
+
+    def test_a_plan_is_known_by_its_content_too(self):
+        self.assertEqual(run("plan", *MLP, "-o", "a plan").returncode, 0)
+        for words in (["run", "a plan", "--steps", "1"], ["check", "a plan"], ["explain", "a plan"], ["view", "a plan", "-o", "of.html"]):
+            done = run(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.refuses(2, ["--width: the plan a plan has decided that"], "run", "a plan", "--width", "4")
+
     def test_values_that_cannot_be_are_said_as_they_were_written(self):
         for words, arguments in ((["memory: --batch: '1e3' is not a whole number"], ["memory", "mlp", "--batch", "1e3"]),
                                  (["--batch: 99999999999999999999 is too large"], ["memory", "mlp", "--batch", "99999999999999999999"]),
@@ -345,6 +380,7 @@ class Errors(unittest.TestCase):
                                  (["plan: --budget is given 2 times"], ["plan", "mlp", "--budget", "80%", "--budget", "70%"]),
                                  (["run: --save: FILE is missing"], ["run", "mlp", "--save"]),
                                  (["run: --save: its value is missing, --json is an option"], ["run", "mlp", "--save", "--json"]),
+                                 (["run: --amp: its value is missing, --steps is an option"], ["run", "mlp", "--amp", "--steps", "2"]),
                                  (["run: behind -- nothing is an option: '--steps'"], ["run", "mlp", "--", "--steps", "1"]),
                                  (["--lossy: 'foo' is no form, expects fp16"], ["plan", "mlp", "--lossy", "foo", "--budget", "80%"])):
             with self.subTest(arguments):
@@ -363,6 +399,11 @@ class Errors(unittest.TestCase):
             with self.subTest(arguments):
                 self.refuses(3, words, *arguments)
         self.refuses(2, ["model 'notes' is neither built in"], "memory", "notes")
+        self.refuses(3, ["model.onx: no such file"], "memory", "model.onx")
+        (FOLDER / "problem.csv").write_text("id,lower,upper,size\na,0,3,4\nb,0,9,4\n")
+        self.assertEqual(run("pack", "problem.csv", "-o", "packing.csv").returncode, 0)
+        self.refuses(3, ["problem.csv: no plan or trace but a packing problem; `plimsoll pack` takes it"], "view", "problem.csv")
+        self.refuses(3, ["packing.csv: no model but a packing; `plimsoll pack --check PROBLEM PACKING` checks it"], "check", "packing.csv")
 
     def test_every_wrong_command_line_is_exit_code_2(self):
         for arguments in ([], ["plan"], ["view"], ["--nonsense"], ["plan", "mlp", "--batch", "x"], ["plan", "mlp", "--streams", "99"], ["graph", "mlp", "--json", "--dot"],
@@ -742,6 +783,17 @@ class Budgets(unittest.TestCase):
                 self.assertEqual(told["batch_status"], "interrupted")
 
 
+class Snapshots(unittest.TestCase):
+    def test_no_figure_is_one_that_cannot_be(self):
+        """A snapshot with allocations from before the recording, and a device that is too small for it."""
+        shutil.copy(pathlib.Path(__file__).parents[2] / "src/plimsoll/trace/testdata/gpt2_varlen.pickle.gz", FOLDER / "varlen.pickle.gz")
+        for words in (["explain"], ["view", "-o", "varlen.html"], ["replay", "--allocator", "plimsoll,pytorch"], ["replay", "--allocator", "plimsoll,pytorch", "--capacity", "8GiB"]):
+            done = run(words[0], "varlen.pickle.gz", *words[1:])
+            self.assertEqual(done.returncode, 4 if "--capacity" in words else 0, done.stderr)
+            self.assertNotRegex(done.stdout + done.stderr, r"event -|-\d[\d.]* ?%|\de[+-]\d", words)
+        self.assertIn("allocated before the recording", run("explain", "varlen.pickle.gz").stdout)
+
+
 class Packing(unittest.TestCase):
     def packed(self, problem, *arguments, suffix="csv"):
         """The packing as JSON, having passed the independent checker."""
@@ -798,7 +850,10 @@ class Packing(unittest.TestCase):
                                     ("csv", "id,lower,upper,size\na,5,1,4\n", "line 2, column 3 (upper)"),
                                     ("json", '{"buffers": [\n{"size": 4, "lower": 5, "upper": 1}]}', "line 2, column 34"),
                                     ("json", '{"contiguous": [["a", "b"]],\n"buffers": [{"id": "a", "size": 1}]}', "line 1, column 23"),
-                                    ("json", '{"buffers": [\n', "line 2, column 1")):
+                                    ("json", '{"buffers": [\n', "line 2, column 1"),
+                                    ("csv", "id;lower;upper;size\na;0;1;4\n", "; columns are separated by commas"),
+                                    ("json", '{"buffers": [{"start": 0, "end": 3, "size": 4}]}', "buffers[0].start: unknown key; there are id, lower, upper, size, "),
+                                    ("json", '[{"lower": 0, "upper": 3, "size": 4}]', 'expected an object like {"buffers": [')):
             (FOLDER / f"fault.{suffix}").write_text(text)
             done = run("pack", f"fault.{suffix}")
             self.assertEqual(done.returncode, 3, text)
@@ -870,6 +925,39 @@ class SlowShells(unittest.TestCase):
         for verb in verbs():
             self.assertIn(f"plimsoll {verb}", page)
         self.assertIn("\\-\\-budget", page)
+
+
+def settings_of(process):
+    """What a process was started with, and the slice in nanoseconds that it asks the scheduler for."""
+    given = dict(one.split("=", 1) for one in pathlib.Path(f"/proc/{process}/environ").read_text().split("\0") if "=" in one)
+    attributes = bytearray(struct.pack("=IIQiIQQQ", 48, 0, 0, 0, 0, 0, 0, 0))
+    buffer = (ctypes.c_char * 48).from_buffer(attributes)
+    ctypes.CDLL(None, use_errno=True).syscall(315 if platform.machine() == "x86_64" else 275, process, buffer, 48, 0)  # sched_getattr
+    return given, struct.unpack("=IIQiIQQQ", bytes(attributes))[5]
+
+
+class Neighbours(unittest.TestCase):
+    """Threads that wait spin briefly and are woken soon, so that a busy neighbour costs its share and no more."""
+
+    def started(self, env=None):
+        """The settings of a run that is at its first step."""
+        with subprocess.Popen([PROGRAM, "run", *MLP, "--steps", "1000000"], cwd=FOLDER, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}) as process:
+            self.assertIn("step 1", process.stdout.readline())
+            found = settings_of(process.pid)
+            process.kill()
+        return found
+
+    def test_spinning_is_bounded_unless_the_user_said_how_long(self):
+        self.assertEqual(self.started()[0].get("GOMP_SPINCOUNT"), "1000")
+        self.assertEqual(self.started({"GOMP_SPINCOUNT": "7"})[0]["GOMP_SPINCOUNT"], "7")
+        self.assertNotIn("GOMP_SPINCOUNT", self.started({"OMP_WAIT_POLICY": "active"})[0])
+
+    def test_slices_are_short_where_the_kernel_grants_them(self):
+        version = tuple(int(number) for number in platform.release().split(".")[:2])
+        self.assertEqual(self.started()[1], 100_000 if version >= (6, 12) else 0)
+
+    def test_programs_of_others_are_started_as_usual(self):
+        self.assertEqual(run("exec", "--", "sh", "-c", "echo $GOMP_SPINCOUNT$PLIMSOLL_BOUNDED_SPINNING").stdout, "\n")
 
 
 class FirstRun(unittest.TestCase):

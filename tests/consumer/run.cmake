@@ -19,8 +19,8 @@ set(flags)
 if(SANITIZE)
   set(flags -fsanitize=${SANITIZE})
 endif()
-run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --component library)
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/plimsoll --component library)
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/plimsoll
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_COMPILER=${C} -DCMAKE_CXX_FLAGS=${flags} -DCMAKE_C_FLAGS=${flags})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/packs)
@@ -28,7 +28,7 @@ run(${WORK}/build/plans)
 run(${WORK}/build/plans_c)
 
 # The same through pkg-config.
-file(GLOB_RECURSE description ${WORK}/prefix/*/plimsoll.pc)
+file(GLOB_RECURSE description ${WORK}/plimsoll/*/plimsoll.pc)
 get_filename_component(folder ${description} DIRECTORY)
 get_filename_component(libraries ${folder} DIRECTORY)
 set(ENV{PKG_CONFIG_PATH} ${folder})
@@ -38,3 +38,28 @@ run(${WORK}/plans_by_pkg_config)
 pkg_config(plimsoll-c words)
 run(${C} -std=c11 ${flags} ${SOURCE}/../../examples/plan_a_dag.c ${words} -Wl,-rpath,${libraries} -o ${WORK}/plan_a_dag)
 run(${WORK}/plan_a_dag)
+
+# docs/library.md to the letter: its CMake file, its environment and its Python, in a folder of their own.
+file(READ ${SOURCE}/../../docs/library.md page)
+function(block_of language variable)
+  if(NOT page MATCHES "```${language}\n([^`]*)```")
+    message(FATAL_ERROR "docs/library.md has no block of ${language}")
+  endif()
+  set(${variable} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+endfunction()
+block_of(cmake lists)
+block_of(python script)
+string(REGEX MATCHALL "export [^\n]*" exports "${page}")
+list(JOIN exports "\n" exports)
+file(WRITE ${WORK}/page/CMakeLists.txt "${lists}")
+file(WRITE ${WORK}/page/app.py "${script}")
+file(WRITE ${WORK}/page/app.cpp "#include <plimsoll/plan/check_plan.h>\nint main() {\n  return static_cast<int>(plimsoll::plan::check_plan({}).problems.size() / 1000);\n}\n")
+file(COPY ${SOURCE}/../../examples/plan_a_dag.c ${SOURCE}/../../examples/plimsoll_ctypes.py DESTINATION ${WORK}/page)
+file(WRITE ${WORK}/page/follow.sh "set -eu\nexport HOME=${WORK} CXXFLAGS='${flags}'\n${exports}\ncd ${WORK}/page
+cmake -B build -G Ninja -DCMAKE_CXX_COMPILER=${CXX} && cmake --build build && build/app
+${CXX} -std=c++20 -O0 ${flags} app.cpp $(pkg-config --cflags --libs plimsoll) -o by_pkg_config && ./by_pkg_config
+${C} ${flags} plan_a_dag.c $(pkg-config --cflags --libs plimsoll-c) -o plan_a_dag && ./plan_a_dag\n")
+if(NOT SANITIZE) # Python would need the sanitizer's runtime first
+  file(APPEND ${WORK}/page/follow.sh "python3 app.py\n")
+endif()
+run(bash ${WORK}/page/follow.sh)

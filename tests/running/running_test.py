@@ -439,6 +439,19 @@ class Loading(Running):
         self.copy("resnet.script", "my model.onnx")  # "main_graph" in the file
         self.assertTrue(self.done("plan", "my model.onnx").stdout.startswith("my model: "))
 
+    def test_a_loss_in_other_words_is_said_in_ours(self):
+        self.copy("llama_mask.script")
+        for loss in ("ce", "cross_entropy", "crossentropy"):
+            self.refused(2, [f"--loss {loss} is neither", "did you mean cross-entropy?"], "plan", "m.onnx", "--train", "--loss", loss)
+        self.refused(3, ["say what to minimise with --loss cross-entropy, mse or"], "plan", "m.onnx", "--train")
+
+    def test_images_in_another_order_or_size_are_refused_with_what_to_do(self):
+        labels = ("<i8", (2,), [0, 1])
+        for shape, words in (((2, 8, 8, 3), "its dimensions are in another order, transpose it"), ((2, 3, 8, 8), "for built-in models give --image 8")):
+            npz_files.save(self.folder / "d.npz", images=("<f4", shape, [0.5] * 384), labels=labels)
+            image = 8 if shape[3] == 3 else 64
+            self.refused(3, ["input 'images'", words], "run", "resnet18", "--batch", 2, "--width", 8, "--classes", 10, "--image", image, "--data", "d.npz")
+
     def test_a_loss_without_training_is_refused(self):
         self.copy("resnet.script")
         self.refused(2, ["--loss is for training, and this is an inference of m.onnx; give --train too"], "plan", "m.onnx", "--loss", "cross-entropy")

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "plimsoll/model/zoo.h"
+
 namespace plimsoll::api {
 namespace {
 
@@ -45,13 +47,17 @@ constexpr std::array<Beginning, 13> kBeginnings = {{
 struct Written {
   std::array<std::string_view, 2> words;
   std::string_view kind;
+  bool is_read_as_plan = false;
 };
 
 constexpr std::array<Written, 6> kOurs = {{
-    {{"\"plimsoll plan\"", ""}, "a plan; `plimsoll run`, `check`, `view` and `explain` take it"},
-    {{"\"plimsoll family\"", ""}, "a plan set; `plimsoll run` and `check` take it"},
+    {{"\"plimsoll plan\"", ""},
+     "a plan; `plimsoll run`, `check`, `view` and `explain` take it",
+     true},
+    {{"\"plimsoll family\"", ""}, "a plan set; `plimsoll run` and `check` take it", true},
     {{"\"plimsoll schedule\"", ""},
-     "a schedule of `plan --dag`; `plimsoll check`, `view` and `explain` take it"},
+     "a schedule of `plan --dag`; `plimsoll check`, `view` and `explain` take it",
+     true},
     {{"\"baseline_bytes\"", "\"inplace_bytes\""},
      "what `plan` says with --json or --sweep; `plimsoll view` draws a sweep, `plan -o` writes a "
      "plan"},
@@ -65,6 +71,36 @@ std::string first_bytes(const std::string& path) {
   file.read(out.data(), static_cast<std::streamsize>(out.size()));
   out.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   return out;
+}
+
+// Which of ours it is, if one.
+const Written* written_by_us(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return nullptr;
+  const std::string first = first_bytes(path);
+  const std::size_t begin = first.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos || first[begin] != '{') return nullptr;
+  for (const Written& one : kOurs) {
+    const bool all = std::all_of(one.words.begin(), one.words.end(), [&](std::string_view word) {
+      return first.find(word) != std::string::npos;
+    });
+    if (all) return &one;
+  }
+  return nullptr;
+}
+
+// Of a CSV that `pack` reads or writes, by its header; lifetimes have two spellings.
+std::optional<std::string> kind_of_packing(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  const std::string first = first_bytes(path);
+  const std::string header = first.substr(0, first.find('\n'));
+  const auto has = [&](std::string_view title) { return header.find(title) != std::string::npos; };
+  const bool lifetimes = (has("lower") && has("upper")) || (has("start") && has("end"));
+  if (!lifetimes || !has("size") || !has(",") || header.find_first_of("{[\"") != std::string::npos)
+    return std::nullopt;
+  return has("offset") ? "a packing; `plimsoll pack --check PROBLEM PACKING` checks it"
+                       : "a packing problem; `plimsoll pack` takes it";
 }
 
 std::string folder_text(const std::string& path) {
@@ -100,6 +136,7 @@ std::optional<std::string> kind_of_file(const std::string& path) {
 
 std::optional<std::string> kind_of_any(const std::string& path) {
   if (auto known = kind_of_file(path)) return known;
+  if (auto packing = kind_of_packing(path)) return packing;
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
   if (!fs::is_regular_file(path, error)) return "a device, a pipe or a socket";
@@ -119,24 +156,22 @@ std::optional<std::string> kind_of_any(const std::string& path) {
 }
 
 std::optional<std::string> kind_of_ours(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
-  const std::string first = first_bytes(path);
-  if (first.find_first_not_of(" \t\r\n") == std::string::npos ||
-      first[first.find_first_not_of(" \t\r\n")] != '{')
-    return std::nullopt;
-  for (const auto& [words, kind] : kOurs) {
-    const bool all = std::all_of(words.begin(), words.end(), [&](std::string_view word) {
-      return first.find(word) != std::string::npos;
-    });
-    if (all) return std::string(kind);
-  }
-  return std::nullopt;
+  const Written* one = written_by_us(path);
+  return one != nullptr ? std::optional<std::string>(one->kind) : std::nullopt;
+}
+
+bool is_read_as_plan(const std::string& model) {
+  if (model.ends_with(".json")) return true;
+  if (model::find_model(model) != nullptr) return false;
+  const Written* one = written_by_us(model);
+  return one != nullptr && one->is_read_as_plan;
 }
 
 Error naming_kind(Error error, const std::string& path, std::string_view wanted) {
   if (error.code != ErrorCode::kBadInput) return error;
-  const auto kind = kind_of_ours(path);
+  auto kind = kind_of_ours(path);
+  // A problem with a fault in it is still a problem.
+  if (!kind && wanted.find("packing") == std::string_view::npos) kind = kind_of_packing(path);
   if (kind) error.message = fmt::format("{}: no {} but {}", path, wanted, *kind);
   return error;
 }

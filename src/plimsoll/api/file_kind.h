@@ -21,6 +21,10 @@ std::optional<std::string> kind_of_any(const std::string& path);
 // The same for files that our verbs write: a plan, a schedule, a sweep, a profile, a packing.
 std::optional<std::string> kind_of_ours(const std::string& path);
 
+// Whether a MODEL is read as a plan, a plan set or a schedule: what is called .json, and what
+// begins as ours do, whatever it is called.
+bool is_read_as_plan(const std::string& model);
+
 // The error of reading a `wanted` ("trace") from the file; if the file is one that another verb
 // takes, which one: "plan.json: no trace but a plan; ...".
 Error naming_kind(Error error, const std::string& path, std::string_view wanted);

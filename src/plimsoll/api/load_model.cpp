@@ -181,6 +181,9 @@ Result<LoadedModel> load_forward(const ModelRequest& request) {
       return bad_input("{}: no model but {}; a MODEL is a built-in name, an .onnx or a .graph file",
                        request.model, *kind);
     }
+    if (!file && request.model.find_first_of("./") != std::string::npos)
+      return bad_input("{}: no such file; a MODEL is a built-in name, an .onnx or a .graph file",
+                       request.model);
   }
   const bool train = request.train.value_or(!file);
   LoadedModel out;

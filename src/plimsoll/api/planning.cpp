@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/api/file_kind.h"
 #include "plimsoll/api/largest_batch.h"
 #include "plimsoll/api/plan_weights.h"
 #include "plimsoll/api/run_device.h"
@@ -188,7 +189,7 @@ Result<TagWalk> walk_tags_of(const PlanJob& job) {
 
 Result<CheckReport> check_model_or_plan(const ModelRequest& model, const PlanRequest& planning) {
   Pipeline p;
-  if (model.model.ends_with(".json")) {
+  if (is_read_as_plan(model.model)) {
     PLIMSOLL_TRY(const MappedFile file, MappedFile::open(model.model));
     if (schedule::looks_like_schedule(file.text())) return check_schedule(model.model, file.text());
     PLIMSOLL_TRY(p.planned.plan, read_plan(model.model, model.sizes));

@@ -55,8 +55,7 @@ Result<ProfileReport> profile_model(const ProfileRequest& request) {
     PLIMSOLL_RETURN_IF_ERROR(advance(p, Stage::kPrepared));
   }
   if (p.backend->device().computes_on_host()) {
-    PLIMSOLL_TRY(out.profile, profile::profile_machine(how));
-    profile::keep_rates({how.threads, profile::rates_folder()}, out.profile);
+    PLIMSOLL_TRY(out.profile, profile::profile_and_keep(how, profile::rates_folder()));
   } else {
     PLIMSOLL_TRY(out.profile, profile::profile_device(*p.backend, request.on_progress));
   }

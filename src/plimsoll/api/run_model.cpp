@@ -1,5 +1,6 @@
 #include "plimsoll/api/run_model.h"
 
+#include "plimsoll/api/file_kind.h"
 #include "plimsoll/api/pipeline.h"
 #include "plimsoll/api/pipeline_device.h"
 #include "plimsoll/api/plan_weights.h"
@@ -23,7 +24,7 @@ Status require_this_machine(const plan::Plan& plan, const ModelRequest& request,
 }
 
 bool is_plan_file(const ModelRequest& request) {
-  return request.model.ends_with(".json");
+  return is_read_as_plan(request.model);
 }
 
 // The model that --weights names, of a plan whose weights came from one.

@@ -16,7 +16,8 @@ Result<ir::Graph> make_training_graph(const ir::Graph& forward, const TrainingOp
   const ir::Value& loss_value = forward.value(forward.outputs.front());
   if (loss_value.type.shape.elements() != 1 || !ir::is_float(loss_value.type.dtype)) {
     return bad_input(
-        "model '{}': its first output '{}' is {}, a loss is one float; name one with --loss",
+        "model '{}': its first output '{}' is {}, a loss is one float; say what to minimise "
+        "with --loss cross-entropy, mse or the name of an output",
         forward.name, loss_value.name, ir::to_string(loss_value.type));
   }
   if (options.accumulate < 1)

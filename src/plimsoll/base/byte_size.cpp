@@ -70,7 +70,11 @@ Result<Bytes> parse_byte_size(std::string_view text, std::optional<Bytes> whole)
     bytes = number->value * *unit;
   }
   if (bytes > 9.2e18) return fail(ErrorCode::kUsage, "size '{}': larger than 2^63 bytes", text);
-  if (bytes > 0 && bytes < 1) return fail(ErrorCode::kUsage, "size '{}': less than one byte", text);
+  if (bytes > 0 && bytes < 1)
+    return fail(ErrorCode::kUsage, "size '{}': less than one byte{}", text,
+                whole && number->unit.empty()
+                    ? fmt::format("; a share is written {:g}%", 100 * number->value)
+                    : "");
   return Bytes(static_cast<std::int64_t>(bytes));
 }
 

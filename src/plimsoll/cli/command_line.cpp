@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -11,12 +13,15 @@
 #include <new>
 #include <regex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/api/version.h"
+#include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/json.h"
 #include "plimsoll/base/log.h"
 #include "plimsoll/base/nearest_name.h"
@@ -62,15 +67,56 @@ int show_help(const CLI::App& app) {
   return 0;
 }
 
+// What other programs call it; nothing that is merely misspelt.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kCalledElsewhere = {{
+    {"train", "run"},
+    {"fit", "run"},
+    {"infer", "run --infer"},
+    {"show", "view"},
+    {"--batch-size", "--batch"},
+    {"--budget-bytes", "--budget"},
+    {"--out", "-o"},
+    {"--out", "--outputs"},
+    {"-n", "--steps"},
+    {"--precision", "--amp"},
+    {"--fp16", "--amp fp16"},
+    {"--bf16", "--amp bf16"},
+    {"--learning-rate", "--lr"},
+}};
+
+// Of those that the verb has.
+std::string called_here(std::string_view word, const std::vector<std::string>& names) {
+  for (const auto& [elsewhere, here] : kCalledElsewhere) {
+    if (elsewhere == word &&
+        std::find(names.begin(), names.end(), here.substr(0, here.find(' '))) != names.end())
+      return std::string(here);
+  }
+  return "";
+}
+
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
-  const std::string near = nearest_name(word, names);
-  return near.empty() ? ";" : fmt::format("; did you mean {}?", near);
+  std::string meant = called_here(word, names);
+  if (meant.empty()) meant = nearest_name(word, names);
+  if (word.starts_with('-') && !meant.empty() && !meant.starts_with('-'))
+    return fmt::format("; {} stands by itself, without an option;", meant);
+  return meant.empty() ? ";" : fmt::format("; did you mean {}?", meant);
 }
 
 bool is_behind(const std::vector<std::string>& given, std::string_view option,
                const std::string& word) {
   const auto place = std::find(given.begin(), given.end(), option);
   return place != given.end() && place + 1 != given.end() && *(place + 1) == word;
+}
+
+// `--budget 8 GB`: the shell takes it for two words; "8GB", or nothing where it is none.
+std::string size_in_two_words(const std::vector<std::string>& given, const std::string& word) {
+  const auto place = std::find(given.begin(), given.end(), word);
+  if (place == given.begin() || place == given.end() || word.empty() ||
+      std::isalpha(static_cast<unsigned char>(word.front())) == 0)
+    return "";
+  const std::string& number = *(place - 1);
+  const bool digits = number.find_first_not_of("0123456789.") == std::string::npos;
+  return digits && parse_byte_size(number + word) ? number + word : "";
 }
 
 // What is wrong with the first argument that nobody expected.
@@ -95,10 +141,16 @@ std::string unexpected(const std::vector<VerbRow>& table, const CLI::App* verb,
         "q4_0, q4_k, nf4; `plimsoll {0} --help` says more",
         verb->get_name(), word);
   const std::string option = word.substr(0, word.find('='));
+  if (const std::string size = size_in_two_words(given, word); !size.empty())
+    return fmt::format("{}: a size is one word: {}", verb->get_name(), size);
   const bool dashed = word.starts_with('-');
   if (dashed && std::find(names.begin(), names.end(), option) != names.end())
     return fmt::format("{}: behind -- nothing is an option: '{}'; leave out the --",
                        verb->get_name(), word);
+  const bool writes = std::find(names.begin(), names.end(), "-o") != names.end();
+  if (!dashed && writes && word.find('.') != std::string::npos)
+    return fmt::format("{}: one argument too many: '{}'; a file to write is given as -o {}",
+                       verb->get_name(), word, word);
   return fmt::format("{0}: {1} '{2}'{3} `plimsoll {0} --help` lists its options", verb->get_name(),
                      dashed ? "no option is called" : "one argument too many:", option,
                      dashed ? did_you_mean(option, names) : ";");
@@ -132,7 +184,8 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, bool json,
   std::stable_partition(extra.begin(), extra.end(),
                         [](const std::string& word) { return word.starts_with('-'); });
   std::string message;
-  if (!extra.empty()) {
+  // What an option swallowed (`--amp --steps 2`) is the reason that 2 is one too many.
+  if (!extra.empty() && error.get_name() != "ValidationError") {
     message = unexpected(option_table(app), verb, extra.front(), given);
   } else if (verb == nullptr) {
     message = "a verb is needed, such as plan, run or view; `plimsoll --help` lists them";

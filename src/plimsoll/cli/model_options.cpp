@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "plimsoll/api/file_kind.h"
+
 namespace plimsoll::cli {
 namespace {
 
@@ -95,12 +97,12 @@ constexpr std::initializer_list<const char*> kOfPlans = {
 
 // A plan, a schedule, a trace or a snapshot, by its name.
 bool is_recorded(const std::string& name) {
-  return name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".pickle") ||
+  return api::is_read_as_plan(name) || name.ends_with(".jsonl") || name.ends_with(".pickle") ||
          name.ends_with(".gz");
 }
 
 Status decided_before(const char* option, const std::string& model) {
-  if (model.ends_with(".json"))
+  if (api::is_read_as_plan(model))
     return fail(ErrorCode::kUsage, "{}: the plan {} has decided that; plan again with it", option,
                 model);
   return fail(ErrorCode::kUsage, "{} is for a model, and {} is what was recorded of a run", option,

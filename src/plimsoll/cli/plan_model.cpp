@@ -35,11 +35,12 @@ void print_budget(const api::PlanReport& plan) {
   const std::string form =
       plan.lossy.empty() ? "" : fmt::format(" (lossy: {})", fmt::join(plan.lossy, ", "));
   std::printf(
-      "  predicted %.4g s a step, %.2f %% %s than the no-recompute plan%s; %lld recomputed, %s "
+      "  predicted %s a step, %.2f %% %s than the no-recompute plan%s; %lld recomputed, %s "
       "swapped, %s encoded%s\n",
-      plan.predicted_seconds, 100 * std::abs(slower), slower < 0 ? "faster" : "slower",
-      slower < 0 ? " on one stream" : "", static_cast<long long>(plan.recomputed),
-      human(plan.swapped).c_str(), human(plan.encoded).c_str(), form.c_str());
+      human_seconds(plan.predicted_seconds).c_str(), 100 * std::abs(slower),
+      slower < 0 ? "faster" : "slower", slower < 0 ? " on one stream" : "",
+      static_cast<long long>(plan.recomputed), human(plan.swapped).c_str(),
+      human(plan.encoded).c_str(), form.c_str());
   if (plan.split_operators > 0)
     std::printf("  %lld operators in up to %lld parts\n",
                 static_cast<long long>(plan.split_operators),
@@ -60,8 +61,9 @@ void print_placement(const api::PlacementSummary& placed) {
   const auto saved = [&](double seconds) {
     return placed.home_seconds > 0 ? 100 * (1 - seconds / placed.home_seconds) : 0;
   };
-  std::printf("memories (%s): predicted %.4g s a step, %.1f %% less than all in device memory",
-              std::string(name(placed.choice)).c_str(), placed.seconds, saved(placed.seconds));
+  std::printf("memories (%s): predicted %s a step, %.1f %% less than all in device memory",
+              std::string(name(placed.choice)).c_str(), human_seconds(placed.seconds).c_str(),
+              saved(placed.seconds));
   if (placed.greedy_seconds > 0 && placed.choice == api::PlacementChoice::kSearch)
     std::printf(" (greedy: %.1f %% less)", saved(placed.greedy_seconds));
   std::printf("\n");
@@ -99,11 +101,11 @@ void print(const api::PlanReport& plan) {
               plan.optimal && !plan.interrupted ? " (proven optimal)" : "");
   if (plan.ranks > 1) {
     std::printf(
-        "  %lld ranks: %lld messages a step, %s leave a rank; %.4g s in them, %.4g s not hidden "
-        "behind %.4g s a step\n",
+        "  %lld ranks: %lld messages a step, %s leave a rank; %s in them, %s not hidden "
+        "behind %s a step\n",
         static_cast<long long>(plan.ranks), static_cast<long long>(plan.messages),
-        human(plan.wire).c_str(), plan.communication_seconds, plan.exposed_seconds,
-        plan.predicted_seconds);
+        human(plan.wire).c_str(), human_seconds(plan.communication_seconds).c_str(),
+        human_seconds(plan.exposed_seconds).c_str(), human_seconds(plan.predicted_seconds).c_str());
     if (!plan.sharded.empty())
       std::printf("  each rank keeps a part of: %s, sums of gradients\n",
                   fmt::format("{}", fmt::join(plan.sharded, ", ")).c_str());

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "plimsoll/api/auto_budget.h"
+#include "plimsoll/api/file_kind.h"
 #include "plimsoll/api/machine_profile.h"
 
 namespace plimsoll::cli {
@@ -64,7 +65,7 @@ Status refuse_idle_swap_file(const api::PlanRequest& texts) {
 // What gives up time or precision is used where there is a budget, or another limit.
 Status refuse_idle_techniques(const Command& command, const api::PlanRequest& texts,
                               const api::ModelRequest& model) {
-  if (model.model.ends_with(".json")) return {};  // of a plan they are refused anyway
+  if (api::is_read_as_plan(model.model)) return {};  // of a plan they are refused anyway
   if (has_limit(command, texts)) {
     PLIMSOLL_RETURN_IF_ERROR(refuse_idle_swap_file(texts));
     return refuse_idle_lossy(command, texts, model);

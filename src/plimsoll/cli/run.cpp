@@ -1,20 +1,26 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/api/file_kind.h"
 #include "plimsoll/api/launch_ranks.h"
 #include "plimsoll/api/run_model.h"
 #include "plimsoll/base/byte_size.h"
 #include "plimsoll/base/json.h"
+#include "plimsoll/base/threads.h"
 #include "plimsoll/cli/model_options.h"
 #include "plimsoll/cli/plan_options.h"
 #include "plimsoll/cli/rank_options.h"
@@ -409,6 +415,32 @@ Status run(RunOptions& options) {
   return {};
 }
 
+// What is written is an .npz, whatever it is called; a name that promises another format misleads
+// whoever opens it later.
+Status refuse_other_formats(const api::RunRequest& request) {
+  constexpr std::array<std::string_view, 11> kOthers = {".onnx",        ".pt",   ".pth",  ".ckpt",
+                                                        ".safetensors", ".gguf", ".plim", ".h5",
+                                                        ".csv",         ".json", ".txt"};
+  for (const auto& [option, file] :
+       {std::pair("--save", request.files.save), std::pair("--outputs", request.files.outputs)}) {
+    const std::string extension = std::filesystem::path(file).extension();
+    if (std::find(kOthers.begin(), kOthers.end(), extension) != kOthers.end())
+      return fail(ErrorCode::kUsage, "{} {}: writes an .npz, not a {} file; call it {}", option,
+                  file, extension, std::filesystem::path(file).replace_extension(".npz").string());
+  }
+  return {};
+}
+
+// Threads that share a core wait for each other at the end of every loop.
+void warn_of_threads(int threads) {
+  const int cores = resolve_threads(0);
+  if (threads > cores)
+    std::fprintf(stderr,
+                 "plimsoll: warning: --threads %d: this machine has %d cores, more threads are "
+                 "slower\n",
+                 threads, cores);
+}
+
 Action bind_run(Command& command) {
   auto options = std::make_shared<RunOptions>();
   api::RunRequest& request = options->request;
@@ -526,10 +558,12 @@ Action bind_run(Command& command) {
     if (!paging.policy.empty() && command.has("--executor"))
       return fail(ErrorCode::kUsage, "--executor: --paging is a strategy of its own; give one");
     PLIMSOLL_RETURN_IF_ERROR(refuse_without_plan(command, options->request));
+    PLIMSOLL_RETURN_IF_ERROR(refuse_other_formats(options->request));
+    warn_of_threads(options->request.model.threads);
     if (paging.policy == "planned" && planning.techniques.empty()) planning.techniques = "all";
     const bool fits =
         (!planning.budget.empty() || !planning.slowdown.empty() || paging.policy == "planned") &&
-        !options->request.model.model.ends_with(".json");
+        !api::is_read_as_plan(options->request.model.model);
     if (fits && !command.has("--device")) planning.device = api::kMeasured;
     options->request.steps_given = command.has("--steps");
     return run(*options);

@@ -1,7 +1,12 @@
 #include "plimsoll/model/loss.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "plimsoll/base/nearest_name.h"
 #include "plimsoll/ops/functions.h"
 
 namespace plimsoll::model {
@@ -43,6 +48,15 @@ Result<ir::Graph> with_squared_error(ir::Graph graph) {
   return builder.finish({ops::mean(difference * difference)});
 }
 
+// "ce" is too short to be near anything.
+std::string meant_instead(const ir::Graph& graph, std::string_view loss) {
+  std::vector<std::string> names = {"cross-entropy", "mse"};
+  for (const ValueId id : graph.outputs) names.push_back(graph.value(id).name);
+  const std::string near =
+      loss == "ce" || loss == "xent" ? "cross-entropy" : nearest_name(loss, names);
+  return near.empty() ? "" : fmt::format("; did you mean {}?", near);
+}
+
 }  // namespace
 
 Result<ir::Graph> with_loss(ir::Graph graph, std::string_view loss) {
@@ -54,8 +68,8 @@ Result<ir::Graph> with_loss(ir::Graph graph, std::string_view loss) {
                                   [&](ValueId id) { return graph.value(id).name == loss; });
   if (place == graph.outputs.end()) {
     return fail(ErrorCode::kUsage,
-                "{}: --loss {} is neither cross-entropy, mse nor the name of an output", graph.name,
-                loss);
+                "{}: --loss {} is neither cross-entropy, mse nor the name of an output{}",
+                graph.name, loss, meant_instead(graph, loss));
   }
   std::rotate(graph.outputs.begin(), place, place + 1);
   return graph;

@@ -62,6 +62,25 @@ std::optional<schedule::DeviceProfile> kept_rates(const fs::path& file) {
   return *std::move(rates);
 }
 
+struct Watched {
+  schedule::DeviceProfile profile;
+  bool beside_others = false;  // our threads had to wait for a core
+};
+
+Result<Watched> profile_watched(const ProfileOptions& how) {
+  const double waited = seconds_without_a_core();
+  const Stopwatch watch;
+  Watched out;
+  PLIMSOLL_TRY(out.profile, profile_machine(how));
+  const double share = (seconds_without_a_core() - waited) / watch.seconds();
+  out.beside_others = share > kBusy * resolve_threads(how.threads);
+  if (out.beside_others) {
+    log::info("rates of this machine: its cores are busy with other programs");
+    out.profile.note += ", beside other programs";
+  }
+  return out;
+}
+
 }  // namespace
 
 fs::path rates_folder() {
@@ -99,22 +118,24 @@ Result<schedule::DeviceProfile> machine_rates(const RatesOptions& options) {
   const fs::path file = rates_file(options);
   auto kept = kept_rates(file);
   if (kept && is_fresh(file)) return *std::move(kept);
-  const double waited = seconds_without_a_core();
-  const Stopwatch watch;
-  PLIMSOLL_TRY(schedule::DeviceProfile out,
-               profile_machine({.threads = options.threads, .quick = true, .on_progress = {}}));
+  PLIMSOLL_TRY(Watched measured,
+               profile_watched({.threads = options.threads, .quick = true, .on_progress = {}}));
   const schedule::DeviceProfile& shipped = *schedule::shipped_profile("cpu");
-  out.disk = shipped.disk;
-  out.copy_tax = shipped.copy_tax;
-  const double share = (seconds_without_a_core() - waited) / watch.seconds();
-  if (share > kBusy * resolve_threads(options.threads)) {
-    log::info("rates of this machine: its cores are busy with other programs");
-    if (kept) return *std::move(kept);
-    out.note += ", beside other programs";
-    return out;
+  measured.profile.disk = shipped.disk;
+  measured.profile.copy_tax = shipped.copy_tax;
+  if (!measured.beside_others) {
+    keep_rates(options, measured.profile);
+  } else if (kept) {
+    return *std::move(kept);
   }
-  keep_rates(options, out);
-  return out;
+  return std::move(measured.profile);
+}
+
+Result<schedule::DeviceProfile> profile_and_keep(const ProfileOptions& how,
+                                                 const fs::path& folder) {
+  PLIMSOLL_TRY(Watched measured, profile_watched(how));
+  if (!measured.beside_others) keep_rates({how.threads, folder}, measured.profile);
+  return std::move(measured.profile);
 }
 
 schedule::DeviceProfile at_rates(schedule::DeviceProfile operators,

@@ -19,6 +19,7 @@
 #include <filesystem>
 
 #include "plimsoll/base/result.h"
+#include "plimsoll/profile/profile_machine.h"
 #include "plimsoll/schedule/device_profile.h"
 
 namespace plimsoll::profile {
@@ -34,7 +35,10 @@ std::filesystem::path rates_file(const RatesOptions& options);
 
 // Kept ones where they are fresh, else measured now and kept.
 Result<schedule::DeviceProfile> machine_rates(const RatesOptions& options);
-// Rates that were measured anyway.
+// A whole profile, whose rates are kept like those above: not where others had the cores, which its
+// note says then.
+Result<schedule::DeviceProfile> profile_and_keep(const ProfileOptions& how,
+                                                 const std::filesystem::path& folder);
 void keep_rates(const RatesOptions& options, const schedule::DeviceProfile& rates);
 
 // The operators of one profile at the rates of another. Dtypes without a rate keep their ratio to

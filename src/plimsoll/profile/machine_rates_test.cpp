@@ -1,10 +1,15 @@
 #include "plimsoll/profile/machine_rates.h"
 
+#include <atomic>
 #include <fstream>
+#include <thread>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "plimsoll/base/testing/scratch_folder.h"
+#include "plimsoll/base/threads.h"
 
 namespace plimsoll::profile {
 namespace {
@@ -66,6 +71,27 @@ TEST(MachineRates, AreMeasuredWhereNothingCanBeReadOrKept) {
     EXPECT_GT(measured->memory_bytes_per_second, 0);
     EXPECT_TRUE(schedule::read_profile(schedule::to_json(*measured)).has_value());
   }
+}
+
+// Threads of ours that spin on every core are as good as another program's: ours wait for a core.
+TEST(MachineRates, AreNotKeptWhereOthersHadTheCores) {
+  const ScratchFolder folder("machine_rates");
+  std::atomic<bool> done = false;
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2 * resolve_threads(0); ++i)
+    others.emplace_back([&] {
+      while (!done) {
+      }
+    });
+  ProfileOptions how;
+  how.threads = 1;
+  how.quick = true;
+  const auto measured = profile_and_keep(how, folder / "rates");
+  done = true;
+  for (std::thread& other : others) other.join();
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_THAT(measured->note, testing::EndsWith(", beside other programs"));
+  EXPECT_FALSE(std::filesystem::exists(rates_file({1, folder / "rates"})));
 }
 
 }  // namespace

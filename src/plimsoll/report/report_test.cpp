@@ -190,6 +190,17 @@ TEST(TimelineOfPlan, SaysWhichEncodingsAreLossy) {
   EXPECT_THAT(step_name(plan, step), HasSubstr("(sparse)"));
 }
 
+TEST(TimelineOfPlan, SaysSwapWherePlanFilesSaySendOutAndBringIn) {
+  plan::Plan plan = small_plan();
+  plan::PlanStep step;
+  step.value = ValueId(0u);
+  const std::string value = plan.graph.value(step.value).name;
+  step.kind = plan::StepKind::kCopyOut;
+  EXPECT_EQ(step_name(plan, step), "swap out " + value);
+  step.kind = plan::StepKind::kCopyIn;
+  EXPECT_EQ(step_name(plan, step), "swap in " + value);
+}
+
 TEST(TimelineOfTrace, PairsAllocationsWithFreesAndCountsStrays) {
   trace::Trace trace;
   allocate(trace, "a.weight", 0x7f0000000000, 100, 1000);

@@ -8,6 +8,7 @@
 
 #include "plimsoll/ops/products/encoded_weight.h"
 #include "plimsoll/ops/registry.h"
+#include "plimsoll/plan/step_words.h"
 #include "plimsoll/schedule/workload/graph_encodings.h"
 
 namespace plimsoll::report {
@@ -154,10 +155,7 @@ std::string step_name(const plan::Plan& plan, const plan::PlanStep& step) {
   } else if (step.value.valid()) {
     name = plan.graph.value(step.value).name;
   }
-  if (step.kind == plan::StepKind::kCompute) return name;
-  if (step.codec.empty()) return fmt::format("{} {}", plan::name(step.kind), name);
-  return fmt::format("{} {} ({}{})", plan::name(step.kind), name, step.codec,
-                     schedule::is_lossy_form(step.codec) ? ", lossy" : "");
+  return plan::step_words(step, name);
 }
 
 Timeline timeline_of(const plan::Plan& plan, std::string title) {

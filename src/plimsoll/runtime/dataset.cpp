@@ -57,6 +57,27 @@ Result<std::vector<std::byte>> cast_elements(ir::DType from, ir::DType to,
   return made.to_bytes();
 }
 
+// What is most often wrong with rows (all but the first dimension) of another shape.
+std::string how_to_fit(const ir::Shape& file, const ir::Shape& model) {
+  const auto row_of = [](const ir::Shape& shape) {
+    return std::vector<std::int64_t>(shape.begin() + std::min(1, shape.rank()), shape.end());
+  };
+  std::vector<std::int64_t> has = row_of(file), wants = row_of(model);
+  if (has == wants) return "";
+  const bool images = has.size() == 3 && wants.size() == 3 && has[0] == wants[0];
+  if (images && has[1] == has[2] && wants[1] == wants[2])
+    return fmt::format("; for built-in models give --image {}", has[1]);
+  if (wants.empty() && has.size() == 1 && has[0] > 1)
+    return "; labels are numbers, not rows of one-hot";
+  if (has.size() > wants.size()) {
+    std::erase(has, 1);
+    return has == wants ? "; leave out its dimensions of 1" : "";
+  }
+  std::sort(has.begin(), has.end());
+  std::sort(wants.begin(), wants.end());
+  return has == wants ? "; its dimensions are in another order, transpose it" : "";
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> archives_at(const std::string& path) {
@@ -117,8 +138,9 @@ Status Dataset::count_examples(const ir::Graph& graph) {
       const store::NpzEntry* entry = archive.file->find(value.name);
       if (entry == nullptr) return is_missing(archive, value.name);
       if (!same_rows(entry->type.shape, value.type.shape))
-        return bad_input("{}: '{}' has {}, the model expects {}", archive.path, value.name,
-                         ir::to_string(entry->type.shape), ir::to_string(value.type.shape));
+        return bad_input("{}: '{}' has {}, the model expects {}{}", archive.path, value.name,
+                         ir::to_string(entry->type.shape), ir::to_string(value.type.shape),
+                         how_to_fit(entry->type.shape, value.type.shape));
       const std::int64_t examples = entry->type.shape[0];
       if (examples_ != 0 && archive.examples != examples)
         return bad_input("{}: '{}' has {} examples, another array {}", archive.path, value.name,
@@ -170,8 +192,9 @@ Status Dataset::bind(const ir::Graph& graph) {
     input.whole = batch_ == 0 || !same_rows(first->type.shape, value.type.shape) ||
                   first->type.shape[0] != archives_.front().examples;
     if (input.whole && first->type.shape != value.type.shape)
-      return bad_input("input '{}': the file has {}, the model expects {}", value.name,
-                       ir::to_string(first->type), ir::to_string(value.type));
+      return bad_input("input '{}': the file has {}, the model expects {}{}", value.name,
+                       ir::to_string(first->type), ir::to_string(value.type),
+                       how_to_fit(first->type.shape, value.type.shape));
     if (first->type.dtype != value.type.dtype) {
       const bool refused = ir::bits(first->type.dtype) % 8 != 0;
       if (refused)

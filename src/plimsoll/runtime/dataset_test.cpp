@@ -165,5 +165,20 @@ TEST_F(Datasets, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(refusal(folder_.string()), HasSubstr("a folder without .npz files"));
 }
 
+TEST_F(Datasets, RowsOfAnotherShapeAreRefusedWithWhatToDo) {
+  const fs::path file = folder_ / "a.npz";
+  const auto with_y = [&](std::initializer_list<std::int64_t> shape) {
+    const ir::Shape of(shape);
+    const std::vector<std::int64_t> values(static_cast<std::size_t>(of.elements()));
+    EXPECT_TRUE(store::write_npz(
+        file, std::vector{array<float>("x", ir::DType::kF32, {3, 2}, {0, 0, 1, -1, 2, -2}),
+                          array<std::int64_t>("y", ir::DType::kI64, of, values)}));
+    return refusal(file.string());
+  };
+  EXPECT_EQ(with_y({3}), "");
+  EXPECT_THAT(with_y({3, 1}), HasSubstr("; leave out its dimensions of 1"));
+  EXPECT_THAT(with_y({3, 10}), HasSubstr("; labels are numbers, not rows of one-hot"));
+}
+
 }  // namespace
 }  // namespace plimsoll::runtime

@@ -7,10 +7,10 @@
 #include "plimsoll/ops/in_place_pairs.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/plan/check_plan.h"
+#include "plimsoll/plan/step_words.h"
 #include "plimsoll/runtime/activation_encodings.h"
 #include "plimsoll/runtime/dead_buffers.h"
 #include "plimsoll/runtime/outside_bytes.h"
-#include "plimsoll/schedule/workload/graph_encodings.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -431,12 +431,9 @@ class Planned final : public Executor {
 }  // namespace
 
 std::string call_name(const plan::Plan& plan, const PlanStep& step) {
-  std::string what = step.node.valid() ? display_name(plan.graph.node(step.node))
-                                       : plan.graph.value(step.value).name;
-  if (step.kind == StepKind::kCompute) return what;
-  if (step.codec.empty()) return fmt::format("{} {}", plan::name(step.kind), what);
-  return fmt::format("{} {} ({}{})", plan::name(step.kind), what, step.codec,
-                     schedule::is_lossy_form(step.codec) ? ", lossy" : "");
+  const std::string what = step.node.valid() ? display_name(plan.graph.node(step.node))
+                                             : plan.graph.value(step.value).name;
+  return plan::step_words(step, what);
 }
 
 Result<std::unique_ptr<Executor>> make_planned(plan::Plan plan, const ExecutorOptions& options,

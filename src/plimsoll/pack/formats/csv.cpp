@@ -100,8 +100,11 @@ class CsvReader {
       if (column == kColumns)
         return bad_input(
             "line {}, column {}: unknown column '{}'; there are id, lower, upper, size, alignment, "
-            "gaps, offset and hint",
-            line_, k + 1, excerpt(title));
+            "gaps, offset and hint{}",
+            line_, k + 1, excerpt(title),
+            title.find_first_of(";\t") == std::string_view::npos
+                ? ""
+                : "; columns are separated by commas");
       if (position_[column] >= 0)
         return bad_input(
             "line {}, column {}: column '{}' is there twice{}", line_, k + 1, title,

@@ -113,7 +113,9 @@ TEST(PackJson, ErrorsNameLineAndColumn) {
       "line 1, column 66: memory 'main': slab 6 is no multiple of the alignment 4 of buffer '0'");
   EXPECT_EQ(json_error("{\"buffers\": [{\"size\": 4, \"fixed\": -3}]}"),
             "line 1, column 35: buffers[0].fixed: -3 is negative");
-  EXPECT_EQ(json_error("[]"), "line 1, column 1: expected an object");
+  EXPECT_EQ(json_error("[]"),
+            "line 1, column 1: expected an object like "
+            R"({"buffers": [{"lower": 0, "upper": 3, "size": 4}]})");
   EXPECT_EQ(json_error("{\"buffers\": [\n  1e999]}"),
             "line 2, column 3: the number 1e999 is too large");
 }

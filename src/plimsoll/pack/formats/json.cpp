@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/json.h"
@@ -77,11 +78,15 @@ class JsonReader {
 
   Status only(const Json& object, const std::string& where,
               std::initializer_list<const char*> keys) {
-    if (!object.is_object()) return bad(where, "expected an object");
+    if (!object.is_object())
+      return bad(
+          where, "expected an object{}",
+          where.empty() ? R"( like {"buffers": [{"lower": 0, "upper": 3, "size": 4}]})" : "");
     for (const auto& [key, value] : object.items()) {
       if (std::find_if(keys.begin(), keys.end(), [&](const char* k) { return key == k; }) ==
           keys.end())
-        return bad(where + "." + plimsoll::excerpt(key), "unknown key");
+        return bad(where + "." + plimsoll::excerpt(key), "unknown key; there are {}",
+                   fmt::join(keys, ", "));
     }
     return {};
   }
