@@ -487,6 +487,25 @@ TEST(Fit, FindsAPlanWhereWalksOnlyThrash) {
   EXPECT_TRUE(verify_schedule(workload, *found, options.budget, options.copies));
 }
 
+// Neither walks nor segments find a plan here, and those by segments are far from one. A short
+// search does where it begins at the order with the fewest bytes over the budget.
+TEST(Fit, FindsTheFirstPlanFromTheOrderWithTheFewestBytesOverTheBudget) {
+  for (const std::uint64_t seed : {2, 3, 4}) {
+    SCOPED_TRACE(seed);
+    const Workload workload = layered_network({160, 11, 1, seed});
+    FitOptions options = counted(Bytes(keep_all(workload).peak_bytes.value * 70 / 100));
+    options.search.on.restarts = options.search.on.repaired_intervals = false;
+    ScheduleOptimizer optimizer(workload, options);
+    Effort effort = counted_effort(optimizer.problem(), options.search);
+    effort.restarts /= 10;
+    effort.moves /= 10;
+    const auto found = optimizer.search(options.budget, effort, options.seed);
+    ASSERT_TRUE(found);
+    EXPECT_LT(found->schedule.seconds, 1.15 * optimizer.keep_all().schedule.seconds);
+    EXPECT_TRUE(verify_schedule(workload, found->schedule, options.budget, options.copies));
+  }
+}
+
 // The optimum by integer programming, on graphs small enough for it.
 struct ProofCase {
   int graphs = 3, tasks = 12, edges = 24;
