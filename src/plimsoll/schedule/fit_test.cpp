@@ -510,6 +510,43 @@ TEST(Fit, FindsAPlanWhereWalksOnlyThrash) {
   EXPECT_TRUE(verify_schedule(workload, *found, options.budget, options.copies));
 }
 
+// Over the no-recompute plan, of a verified plan in an order of the search's own, which gets one of
+// `shares` of what a rung of the deterministic ladder gets.
+std::optional<double> overhead_of(const Workload& workload, const FitOptions& options,
+                                  std::int64_t shares) {
+  ScheduleOptimizer optimizer(workload, options);
+  Effort effort = counted_effort(optimizer.problem(), options.search);
+  effort.restarts /= shares;
+  effort.moves /= shares;
+  const auto found = optimizer.search(options.budget, effort, options.seed);
+  if (!found) return std::nullopt;
+  EXPECT_TRUE(verify_schedule(workload, found->schedule, options.budget, options.copies));
+  return found->schedule.seconds / optimizer.keep_all().schedule.seconds - 1;
+}
+
+// Neither walks nor segments find a plan here, and those by segments are far from one. A short
+// search does where it begins at the order with the fewest bytes over the budget.
+TEST(Fit, FindsTheFirstPlanFromTheOrderWithTheFewestBytesOverTheBudget) {
+  for (const std::uint64_t seed : {2, 3, 4}) {
+    SCOPED_TRACE(seed);
+    const Workload workload = layered_network({160, 11, 1, seed});
+    FitOptions options = counted(Bytes(keep_all(workload).peak_bytes.value * 70 / 100));
+    options.search.on.restarts = options.search.on.repaired_intervals = false;
+    const auto overhead = overhead_of(workload, options, 10);
+    ASSERT_TRUE(overhead);
+    EXPECT_LT(*overhead, 0.15);
+  }
+}
+
+// Here walks do find a plan, a poor one; what only goes on from it ends at 23.5 %.
+TEST(Fit, SearchesAfreshWhereTheBestWalkIsPoor) {
+  const Workload workload = layered_network({260, 11, 1, 2});
+  const FitOptions options = counted(Bytes(keep_all(workload).peak_bytes.value * 72 / 100));
+  const auto overhead = overhead_of(workload, options, 1);
+  ASSERT_TRUE(overhead);
+  EXPECT_LT(*overhead, 0.20);
+}
+
 // One second of copying a byte against 1 to 100 of computing it: worth it for some, not for all.
 constexpr CopyRates kSlowCopies{2, 2, 0.01};
 

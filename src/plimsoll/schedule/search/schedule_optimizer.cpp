@@ -83,6 +83,7 @@ std::optional<Candidate> ScheduleOptimizer::search(Bytes budget, const Effort& e
   watch_ = Stopwatch();
   best_.reset();
   nearest_.reset();
+  segments_fit_ = false;
   runners_up_.clear();
   if (kept_.schedule.peak_bytes <= budget) return kept_;
   first_plan(seed);
@@ -90,22 +91,24 @@ std::optional<Candidate> ScheduleOptimizer::search(Bytes budget, const Effort& e
   for (const Sequence& sequence : orders_) consider(run_in_order(sequence.order), sequence.order);
   if (optimal()) return best_;
   cut_segments();
-  restart(seed, how_.thrashing, how_.restart_share);
-  const bool walkable = best_.has_value();
-  if (!walkable) restart(seed + how_.seeds.long_restarts, how_.hopeless, how_.long_restart_share);
-  if (intervals_searchable()) search_intervals(seed, walkable);
+  restart(seed, how_.thrashing, hurried() * how_.restart_share);
+  if (!best_) restart(seed + how_.seeds.long_restarts, how_.hopeless, how_.long_restart_share);
+  thrashed_ = walks_thrashed();
+  if (intervals_searchable()) search_intervals(seed);
   if (options_.remedies.swap && how_.on.gaps) search_gaps(seed + how_.seeds.gaps);
   return best_;
 }
 
 // Where walks only thrash, the first rounds go into the way that needs no plan within the budget.
-void ScheduleOptimizer::search_intervals(std::uint64_t seed, bool walkable) {
+void ScheduleOptimizer::search_intervals(std::uint64_t seed) {
   const bool swaps = options_.remedies.swap;
-  if (!walkable && how_.on.priced_intervals) {
+  if (thrashed_ && how_.on.priced_intervals) {
     in_rounds(seed + how_.seeds.first_intervals, 1,
               until(swaps ? how_.first_interval_share_swap : how_.first_interval_share),
               [this](std::uint64_t own, int number, double from, double to) {
-                try_intervals(own, number, {.priced = true, .afresh = true}, from, to);
+                // With a poor plan, every other thread goes on from it.
+                const bool afresh = number % 2 == 0 || !best_;
+                try_intervals(own, number, {.priced = true, .afresh = afresh}, from, to);
               });
   }
   const double end = swaps ? until(how_.interval_share_swap) : effort_.seconds;
@@ -115,11 +118,23 @@ void ScheduleOptimizer::search_intervals(std::uint64_t seed, bool walkable) {
             });
 }
 
+// No plan, or so poor a one that a search afresh may well find a better. Not where segments fit:
+// there even a slow plan is near the best. Small graphs are searched afresh in any case, and large
+// ones never.
+bool ScheduleOptimizer::walks_thrashed() const {
+  if (!best_) return true;
+  return !segments_fit_ && problem_.tasks > how_.small_graph_tasks &&
+         problem_.tasks <= how_.afresh_tasks &&
+         best_->schedule.seconds > (1 + how_.poor_walk) * kept_.schedule.seconds;
+}
+
 IntervalRound ScheduleOptimizer::interval_round(int number) const {
   const auto first = static_cast<int>(how_.first_rounds.size());
   const auto later = static_cast<int>(how_.later_rounds.size());
   IntervalRound round =
       number < first ? how_.first_rounds[at(number)] : how_.later_rounds[at(number % later)];
+  if (thrashed_ && problem_.tasks > how_.small_graph_tasks)
+    round = how_.thrashed_rounds[at(number) % how_.thrashed_rounds.size()];
   if (number >= first && problem_.tasks > how_.small_graph_tasks) round.afresh = false;
   if (!how_.on.priced_intervals) round.priced = false;
   if (!how_.on.repaired_intervals) round.priced = true;
@@ -352,6 +367,7 @@ void ScheduleOptimizer::cut_segments() {
   const double share = hurried() * how_.segment_share;
   const auto offer = [&](const ActionList& list, const std::vector<Index>& order) {
     const Bytes own = consider(list, order);
+    if (own.value <= budget_) segments_fit_ = true;
     if (best_ || own >= peak) return;
     peak = own;
     lowest.list = list;
@@ -474,8 +490,9 @@ Retention ScheduleOptimizer::starting_point(std::uint64_t seed, int number, bool
     if (const auto list = with_forms(action_list_of(best_->schedule)))
       return Retention::from_actions(no_swap_, Sequence(no_swap_, best_->order), *list);
   }
-  // Where nothing was found yet, three of four go from the order with the least to let go.
-  if (!best_ && number % 4 != 3) return Retention(no_swap_, least_over().order);
+  // Where walks were of no use, three of four go from the order with the least to let go.
+  const bool least = !best_ || (thrashed_ && problem_.tasks > how_.small_graph_tasks);
+  if (least && number % 4 != 3) return Retention(no_swap_, least_over().order);
   return Retention(no_swap_, orders_[seed % orders_.size()].order);
 }
 

@@ -96,7 +96,7 @@ class ScheduleOptimizer {
   void cut_segments(const Problem& problem, const std::vector<Index>& order, double end,
                     const OfferPlan& offer);
   void restart(std::uint64_t seed, double hopeless, double share);
-  void search_intervals(std::uint64_t seed, bool walkable);
+  void search_intervals(std::uint64_t seed);
   void search_gaps(std::uint64_t seed);
 
   // One attempt of one thread, from one time of watch_ to another.
@@ -105,6 +105,7 @@ class ScheduleOptimizer {
   int rounds_until(double end) const;
   void in_rounds(std::uint64_t seed, int rounds, double end, const Attempt& attempt);
   std::function<double()> progress_of(double from, double to, std::int64_t counts) const;
+  bool walks_thrashed() const;
   IntervalRound interval_round(int number) const;
   std::int64_t bytes_over_budget(const Sequence& sequence) const;
   const Sequence& least_over() const;  // of the orders, by that
@@ -128,7 +129,9 @@ class ScheduleOptimizer {
   Stopwatch watch_;
   std::mutex mutex_;
   std::optional<Candidate> best_;
-  Bytes smallest_;  // peak of everything that was linked
+  bool segments_fit_ = false;  // one of them, within the budget
+  bool thrashed_ = false;      // walks_thrashed()
+  Bytes smallest_;             // peak of everything that was linked
   // Without a plan within the budget: what an interval search ended with nearest to it.
   std::optional<IntervalPlan> nearest_;
   std::deque<Schedule> runners_up_;  // slowest first

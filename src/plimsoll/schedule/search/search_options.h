@@ -206,6 +206,8 @@ struct SearchOptions {
   // A walk is given up at so many times the no-recompute plan with every copy there is to make:
   double thrashing = 3;  // it evicts what it needs next
   double hopeless = 20;  // not worth building even if nothing else is found
+  // Over the no-recompute plan: where the best of walks is slower, intervals start without it.
+  double poor_walk = 0.12;
 
   // Shares of what is left of the deadline, where the searches after it can run too.
   double segment_share = 0.15;       // of either order
@@ -213,7 +215,7 @@ struct SearchOptions {
   double hurry = 0.3;  // times the shares of orders and segments, where walks only thrash
   double restart_share = 0.12;
   double long_restart_share = 0.05;         // walks of any length, as long as there is no plan
-  double first_interval_share = 0.4;        // intervals alone, where walks only thrash
+  double first_interval_share = 0.6;        // intervals alone, where walks only thrash
   double first_interval_share_swap = 0.15;  // the same where values may be swapped
   double interval_share_swap = 0.3;         // intervals, where values may be swapped
   double swap_form_weight = 0.3;            // of the time of copies, to the interval search
@@ -229,6 +231,9 @@ struct SearchOptions {
   // Then these again and again; afresh only on small graphs.
   std::array<IntervalRound, 4> later_rounds{
       {{.priced = true}, {}, {.priced = true, .afresh = true}, {}}};
+  // Where walks only thrash: prices that fall and rise again find more than repairs.
+  std::array<IntervalRound, 4> thrashed_rounds{
+      {{.priced = true}, {.priced = true}, {.priced = true}, {}}};
   std::int32_t small_graph_tasks = 200;
   std::int32_t afresh_tasks = 5000;  // dropping all that is over the budget takes too long beyond
 
