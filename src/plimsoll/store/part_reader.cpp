@@ -29,8 +29,8 @@ constexpr int kReadThreads = 4;
 // of 2 MiB took 0.86 of the time of six of 4 MiB, with as much memory.
 constexpr std::size_t kDirectBlock = 2 << 20;
 constexpr int kDirectThreads = 12;
-// Of a part that is read to its place, within a block: shorter pieces make more work for a disk than
-// a copy does.
+// Of a part that is read to its place, within a block: shorter pieces make more work for a disk
+// than a copy does.
 constexpr std::size_t kLeastStraight = 64 << 10;
 // Threads and buffers pay from here on.
 constexpr std::size_t kSmallPart = 8 << 20;

@@ -102,8 +102,8 @@ TEST(PartReader, ReadsManyPartsAsOneQueue) {
 }
 
 // Where memory has its pages where the file has them, whole pages are read to their place and the
-// rest through a buffer: parts of all lengths that share pages, overlap or leave gaps, in any order,
-// some of them at other places of their pages. Nothing beside them is written.
+// rest through a buffer: parts of all lengths that share pages, overlap or leave gaps, in any
+// order, some of them at other places of their pages. Nothing beside them is written.
 TEST(PartReader, ReadsWholePagesToTheirPlaceAndNothingBeside) {
   constexpr std::size_t kBytes = (6 << 20) + 333;
   constexpr std::size_t kFilePage = 4096;
