@@ -5,7 +5,8 @@
 
 Each is what `plimsoll profile MODEL --device cuda --tf32 [--amp bf16] -o FILE` wrote. All must be of one card and one version of its libraries: signatures do
 not say whether products of fp32 were rounded, so profiles with --tf32 and without it cannot be one file. An operator that several models have is kept
-with the least of its times. Seconds are rounded to four digits. Shares of the roofline (`efficiency`) are those of models, not of the card, and are left out."""
+with the least of its times. Seconds are rounded to four digits. Shares of the roofline (`efficiency`) are those of models, not of the card, and are left
+out. With --base, an earlier profile of the card, what was not measured this time stays, and rates that --tf32 hides or no profile measures are its own."""
 import argparse
 import json
 import pathlib
@@ -14,6 +15,7 @@ import sys
 
 SAME = ("schema", "memory_bytes")
 LEFT_OUT = ("efficiency",)
+OF_THE_BASE = ("operations_per_second", "disk", "link")  # under --tf32 a product of fp32 has TF32's rate
 
 
 def four_digits(number):
@@ -67,6 +69,7 @@ def keep_what_is_missing(merged, base):
         merged["measured"][signature] = base["measured"][signature]
         if signature in base["card"]["kernels"]:
             merged["card"]["kernels"][signature] = base["card"]["kernels"][signature]
+    merged |= {key: base[key] for key in OF_THE_BASE if key in base}
     for part in (merged, merged["card"]):
         key = "measured" if part is merged else "kernels"
         part[key] = dict(sorted(part[key].items()))

@@ -48,6 +48,11 @@ class MergeProfiles(unittest.TestCase):
         self.assertEqual(out["measured"], {"a": 1e-6, "b": 2e-6})
         self.assertEqual(out["card"]["kernels"], {"a": {"engine": "cudnn:1"}, "b": {"scratch_bytes": 256}})
 
+    def test_rates_that_tf32_hides_are_the_earlier_ones(self):
+        out = self.merged(profile({}, rate=455e12))
+        merge_profiles.keep_what_is_missing(out, self.merged(profile({}, rate=51e12)))
+        self.assertEqual(out["operations_per_second"], {"fp32": 51e12})
+
 
 if __name__ == "__main__":
     unittest.main()
