@@ -25,7 +25,7 @@ Var embeddings(Net& net, Var ids, Var segments, Var& words, const Sizes& sizes) 
   Var sum = look_up(words, ids);
   sum = sum + look_up(kinds, segments);
   sum = sum + first_rows(positions, sizes.seq);
-  return dropout(net, layer_norm(net, "LayerNorm", net.computed(sum), kNorm), sizes.dropout);
+  return dropout(net, net.computed(layer_norm(net, "LayerNorm", sum, kNorm)), sizes.dropout);
 }
 
 // What comes back from a branch: projected, dropped, added, normalised.

@@ -125,8 +125,11 @@ Var batch_norm(Net& net, std::string_view name, Var x, const NormOptions& option
 Var layer_norm(Net& net, std::string_view name, Var x, const NormOptions& options) {
   if (net.builder().error() || x.rank() == 0) return x;
   const auto scope = net.scope(name);
-  const Var gamma = net.weight("weight", {x.dim(-1)}, constant(1));
-  const Var beta = net.weight("bias", {x.dim(-1)}, constant(0));
+  const auto parameter = [&](std::string_view part, double start) {
+    return net.cast_to(net.stored_weight(part, {x.dim(-1)}, constant(start)), x.dtype());
+  };
+  const Var gamma = parameter("weight", 1);
+  const Var beta = parameter("bias", 0);
   return ops::layer_norm(x, gamma, beta, -1, options.epsilon).y;
 }
 

@@ -50,7 +50,7 @@ struct NormOptions {
 // Over N and the spatial extents of x[N,C,...]. In training form the running statistics move at the
 // end of the step with momentum 0.1.
 Var batch_norm(Net& net, std::string_view name, Var x, const NormOptions& options = {});
-// Over the last axis.
+// Over the last axis, in the type of x.
 Var layer_norm(Net& net, std::string_view name, Var x, const NormOptions& options = {});
 
 // A table [rows, width] called <name>.weight; look rows up in it, or tie an output layer to it. In
