@@ -101,6 +101,49 @@ TEST(PartReader, ReadsManyPartsAsOneQueue) {
   }
 }
 
+// Parts of all lengths that share pages, overlap or leave gaps, in any order, into memory that has
+// its pages where the file has them and into memory that has not. Nothing beside them is written.
+TEST(PartReader, WritesNothingBesideTheParts) {
+  constexpr std::size_t kBytes = (6 << 20) + 333;
+  constexpr std::size_t kFilePage = 4096;
+  const auto path = file_of("straight.bin", kBytes);
+  const auto content = read_file(path);
+  ASSERT_TRUE(content);
+  const auto reader = PartReader::open(path);
+  ASSERT_TRUE(reader);
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    std::vector<std::size_t> begins;
+    std::vector<std::vector<std::byte>> memory;
+    std::vector<PartReader::Part> parts;
+    for (int i = 0; i < 10; ++i) {
+      std::size_t begin = random.next() % (kBytes - 1);
+      if (i % 3 != 0) begin = begin / kFilePage * kFilePage;
+      const std::size_t most = std::min<std::size_t>(kBytes - begin, i % 2 == 0 ? 3 << 20 : 200000);
+      const std::size_t bytes = 1 + random.next() % most;
+      memory.emplace_back(bytes + 4 * kFilePage, std::byte{0x55});
+      const auto address = reinterpret_cast<std::uintptr_t>(memory.back().data());
+      std::size_t at = kFilePage + (begin - address) % kFilePage;
+      if (i % 5 == 4) at += 8;
+      begins.push_back(begin);
+      parts.push_back({begin, std::span(memory.back()).subspan(at, bytes)});
+    }
+    const auto done = [](std::size_t, std::size_t) { return Status(); };
+    ASSERT_TRUE(reader->read_all(parts, ReadMethod::kDirect, done));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::span<std::byte> out = parts[i].out;
+      const auto wanted = std::as_bytes(std::span(*content)).subspan(begins[i], out.size());
+      EXPECT_TRUE(std::equal(out.begin(), out.end(), wanted.begin(), wanted.end())) << i;
+      const auto before = out.data() - memory[i].data();
+      const auto is_untouched = [](std::byte byte) { return byte == std::byte{0x55}; };
+      EXPECT_TRUE(std::all_of(memory[i].begin(), memory[i].begin() + before, is_untouched));
+      EXPECT_TRUE(std::all_of(memory[i].begin() + before + static_cast<std::ptrdiff_t>(out.size()),
+                              memory[i].end(), is_untouched));
+    }
+  }
+}
+
 // Pieces that blocks cut, at odd places; each is told once, and when it is there.
 TEST(PartReader, TellsPiecesOfAPart) {
   constexpr std::size_t kBytes = (13 << 20) + 333;

@@ -13,6 +13,16 @@
 namespace plimsoll::store {
 namespace {
 
+// What a file has is said at its begin or at its end. Of a cold file both are asked for at once: a
+// disk takes as long to answer one question as to read a megabyte.
+void expect_ends(const PartReader& parts, std::uint64_t file_bytes) {
+  constexpr std::uint64_t kHead = 64 << 10;
+  const std::uint64_t tail =
+      std::min<std::uint64_t>(file_bytes, (64 << 10) + file_bytes / (16 << 10));
+  parts.expect(file_bytes - tail, tail);
+  parts.expect(0, std::min(file_bytes, kHead));
+}
+
 Status copy_of_part(std::span<const std::byte> part, std::span<std::byte> out) {
   std::copy(part.begin(), part.end(), out.begin());
   return {};
@@ -53,9 +63,10 @@ Result<WeightsFile> WeightsFile::from_source(WeightSource source, std::string fo
 Result<WeightsFile> WeightsFile::open(const std::filesystem::path& path) {
   PLIMSOLL_TRY(MappedFile mapped, MappedFile::open(path));
   auto file = std::make_unique<MappedFile>(std::move(mapped));
+  PLIMSOLL_TRY(PartReader parts, PartReader::open(path));
+  expect_ends(parts, file->bytes().size());
   auto out = from_bytes(file->bytes());
   if (!out) return forward(out, path.string());
-  PLIMSOLL_TRY(PartReader parts, PartReader::open(path));
   out->path_ = path.string();
   out->parts_ = std::make_unique<PartReader>(std::move(parts));
   out->file_ = std::move(file);
