@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -29,9 +28,6 @@ constexpr int kReadThreads = 4;
 // of 2 MiB took 0.86 of the time of six of 4 MiB, with as much memory.
 constexpr std::size_t kDirectBlock = 2 << 20;
 constexpr int kDirectThreads = 12;
-// Of a part that is read to its place, within a block: shorter pieces make more work for a disk
-// than a copy does.
-constexpr std::size_t kLeastStraight = 64 << 10;
 // Threads and buffers pay from here on.
 constexpr std::size_t kSmallPart = 8 << 20;
 
@@ -162,13 +158,15 @@ class BlockQueue {
   // direct read leaves undone (the end of a file is no whole block) is read through the cache too.
   void work_directly(int descriptor, std::byte* buffer, const ReadCached& cached) {
     for (auto uses = take(); !uses.empty(); uses = take()) {
-      const std::vector<InBlock> here = in_block(uses);
-      const std::uint64_t begin = here.front().offset / kReadAlignment * kReadAlignment;
-      const std::uint64_t got = read_block(descriptor, buffer, begin, here);
-      for (const InBlock& one : here) {
-        const bool there = got >= one.end();
-        if (there) copy_rest(buffer, begin, one);
-        arrived(one.part, one.offset, one.to.size(), there ? Status() : cached(one.offset, one.to));
+      if (read_straight(descriptor, uses)) continue;
+      const auto [begin, end] = wanted(uses);
+      const ssize_t got = ::pread(descriptor, buffer, end - begin, static_cast<off_t>(begin));
+      for (const auto& [block, part] : uses) {
+        const auto [offset, to] = of_block(block, part);
+        const bool there =
+            got >= 0 && begin + static_cast<std::uint64_t>(got) >= offset + to.size();
+        if (there) std::memcpy(to.data(), buffer + (offset - begin), to.size());
+        arrived(part, offset, to.size(), there ? Status() : cached(offset, to));
       }
     }
   }
@@ -202,72 +200,18 @@ class BlockQueue {
     const std::size_t last = group + 1 < first_uses_.size() ? first_uses_[group + 1] : uses_.size();
     return std::span(uses_).subspan(first_uses_[group], last - first_uses_[group]);
   }
-  // What a block has of a part, and where of the file the bytes are that are read to their place.
-  struct InBlock {
-    std::size_t part = 0;
-    std::uint64_t offset = 0;
-    std::span<std::byte> to;
-    std::uint64_t straight_begin = 0;
-    std::uint64_t straight_end = 0;  // the same: none are
-    std::uint64_t end() const { return offset + to.size(); }
-  };
-  // In the file's order. Whole pages of the file go straight to whole pages of memory where they
-  // are many and no other part has something of them. (To other places some disks refuse to read,
-  // and others are slower than with a copy.)
-  std::vector<InBlock> in_block(std::span<const Use> uses) const {
-    std::vector<InBlock> out;
-    for (const auto& [block, part] : uses) {
-      const auto [offset, to] = of_block(block, part);
-      out.push_back({part, offset, to});
-    }
-    std::sort(out.begin(), out.end(),
-              [](const InBlock& a, const InBlock& b) { return a.offset < b.offset; });
-    std::uint64_t end_before = 0;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      InBlock& one = out[i];
-      const std::uint64_t begin =
-          (one.offset + kReadAlignment - 1) / kReadAlignment * kReadAlignment;
-      const std::uint64_t end = one.end() / kReadAlignment * kReadAlignment;
-      const bool alone = begin >= end_before && (i + 1 == out.size() || end <= out[i + 1].offset);
-      end_before = std::max(end_before, one.end());
-      if (!alone || end < begin + kLeastStraight || !has_pages_on_pages(one)) continue;
-      one.straight_begin = begin;
-      one.straight_end = end;
-    }
-    return out;
-  }
-  static bool has_pages_on_pages(const InBlock& one) {
-    return (reinterpret_cast<std::uintptr_t>(one.to.data()) - one.offset) % kReadAlignment == 0;
-  }
-  // From `begin` on, to the places that are chosen and all else to the buffer. Says where of the
-  // file it ended.
-  static std::uint64_t read_block(int descriptor, std::byte* buffer, std::uint64_t begin,
-                                  std::span<const InBlock> block) {
-    std::vector<iovec> places;
-    std::uint64_t at = begin;
-    const auto put = [&](std::byte* to, std::uint64_t until) {
-      if (until > at) places.push_back({to, until - at});
-      at = std::max(at, until);
-    };
-    std::uint64_t end = begin;
-    for (const InBlock& one : block) {
-      end = std::max(end, one.end());
-      if (one.straight_begin == one.straight_end) continue;
-      put(buffer + (at - begin), one.straight_begin);
-      put(one.to.data() + (one.straight_begin - one.offset), one.straight_end);
-    }
-    put(buffer + (at - begin), (end + kReadAlignment - 1) / kReadAlignment * kReadAlignment);
-    const ssize_t got = ::preadv(descriptor, places.data(), static_cast<int>(places.size()),
-                                 static_cast<off_t>(begin));
-    return got < 0 ? begin : begin + static_cast<std::uint64_t>(got);
-  }
-  static void copy_rest(const std::byte* buffer, std::uint64_t begin, const InBlock& one) {
-    const auto copy = [&](std::uint64_t from, std::uint64_t until) {
-      std::memcpy(one.to.data() + (from - one.offset), buffer + (from - begin), until - from);
-    };
-    if (one.straight_begin == one.straight_end) return copy(one.offset, one.end());
-    copy(one.offset, one.straight_begin);
-    copy(one.straight_end, one.end());
+  // A block that is one part's from end to end needs no buffer where its place begins with a page.
+  // (Elsewhere some disks refuse, and others are slower than with a copy.)
+  bool read_straight(int descriptor, std::span<const Use> uses) {
+    const auto [block, part] = uses[0];
+    const auto [offset, to] = of_block(block, part);
+    if (uses.size() != 1 || offset % kReadAlignment != 0 || to.size() % kReadAlignment != 0 ||
+        reinterpret_cast<std::uintptr_t>(to.data()) % kReadAlignment != 0)
+      return false;
+    const ssize_t got = ::pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
+    if (got < 0 || static_cast<std::size_t>(got) != to.size()) return false;
+    arrived(part, offset, to.size(), {});
+    return true;
   }
   // Bytes of a part, from this place of the file on.
   void arrived(std::size_t part, std::uint64_t offset, std::size_t bytes, Status read) {
@@ -298,6 +242,17 @@ class BlockQueue {
     const std::uint64_t first = std::max(block * block_bytes_, offset);
     const std::uint64_t last = std::min((block + 1) * block_bytes_, offset + out.size());
     return {first, out.subspan(first - offset, last - first)};
+  }
+  // The aligned bytes that the uses of one block want.
+  std::pair<std::uint64_t, std::uint64_t> wanted(std::span<const Use> uses) const {
+    std::uint64_t begin = (uses[0].first + 1) * block_bytes_;
+    std::uint64_t end = 0;
+    for (const auto& [block, part] : uses) {
+      const auto [offset, to] = of_block(block, part);
+      begin = std::min(begin, offset / kReadAlignment * kReadAlignment);
+      end = std::max(end, offset + to.size());
+    }
+    return {begin, (end + kReadAlignment - 1) / kReadAlignment * kReadAlignment};
   }
   // One call of `done` at a time, and no thread waits for another's: whoever is at it takes what
   // arrives meanwhile too.

@@ -101,10 +101,9 @@ TEST(PartReader, ReadsManyPartsAsOneQueue) {
   }
 }
 
-// Where memory has its pages where the file has them, whole pages are read to their place and the
-// rest through a buffer: parts of all lengths that share pages, overlap or leave gaps, in any
-// order, some of them at other places of their pages. Nothing beside them is written.
-TEST(PartReader, ReadsWholePagesToTheirPlaceAndNothingBeside) {
+// Parts of all lengths that share pages, overlap or leave gaps, in any order, into memory that has
+// its pages where the file has them and into memory that has not. Nothing beside them is written.
+TEST(PartReader, WritesNothingBesideTheParts) {
   constexpr std::size_t kBytes = (6 << 20) + 333;
   constexpr std::size_t kFilePage = 4096;
   const auto path = file_of("straight.bin", kBytes);
