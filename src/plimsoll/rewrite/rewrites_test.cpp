@@ -41,7 +41,7 @@ ir::Graph small_network() {
   return *b.finish({mean, dw});
 }
 
-std::unordered_map<std::string, ops::Array> random_sources(const ir::Graph& graph) {
+std::unordered_map<std::string, ops::Array> normal_sources(const ir::Graph& graph) {
   Random random(42);
   std::unordered_map<std::string, ops::Array> out;
   for (const ir::Value& value : graph.values) {
@@ -55,7 +55,7 @@ std::unordered_map<std::string, ops::Array> random_sources(const ir::Graph& grap
 }
 
 void expect_same_outputs(const ir::Graph& before, const ir::Graph& after) {
-  const auto sources = random_sources(before);
+  const auto sources = normal_sources(before);
   const auto a = ops::interpret(before, sources);
   const auto b = ops::interpret(after, sources);
   ASSERT_TRUE(a.has_value()) << a.error().message;
