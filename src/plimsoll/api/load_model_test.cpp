@@ -69,7 +69,7 @@ TEST_F(LoadModel, AFileThatPredictsTrainsWithALoss) {
   ASSERT_TRUE(text);
   request.model = file("mlp.graph", *text);
   request.train = true;
-  EXPECT_THAT(load_model(request).error().message, HasSubstr("name one with --loss"));
+  EXPECT_THAT(load_model(request).error().message, HasSubstr("say what to minimise with --loss"));
   for (const char* loss : {"cross-entropy", "mse"}) {
     request.loss = loss;
     const auto loaded = load_model(request);
