@@ -28,7 +28,7 @@ Result<ir::Graph> sharing(const Pipeline& p, ir::Graph graph, const Shard& shard
   how.gradients = shard.gradients;
   how.weights = shard.weights;
   how.table_rows = !on_card(p);
-  return rewrite::shard_training(std::move(graph), how);
+  return rewrite::shard_training(graph, how);
 }
 
 }  // namespace

@@ -425,7 +425,7 @@ class Sharder {
 
 }  // namespace
 
-Result<ir::Graph> shard_training(ir::Graph graph, const ShardOptions& options) {
+Result<ir::Graph> shard_training(const ir::Graph& graph, const ShardOptions& options) {
   PLIMSOLL_TRY(ir::Graph narrow, narrow_lookups(graph));
   return Sharder(std::move(narrow), options).run();
 }

@@ -37,6 +37,6 @@
 namespace plimsoll::rewrite {
 
 // `graph` trains on several ranks: its gradients are summed by all_reduce nodes that may be fused.
-Result<ir::Graph> shard_training(ir::Graph graph, const ShardOptions& options);
+Result<ir::Graph> shard_training(const ir::Graph& graph, const ShardOptions& options);
 
 }  // namespace plimsoll::rewrite

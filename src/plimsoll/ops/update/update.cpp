@@ -145,7 +145,7 @@ Call one_of_group(const Call& call, int weight) {
 }
 
 Result<std::vector<TensorType>> infer_adamw_group(const Call& call) {
-  std::vector<TensorType> out(3 * kUpdateGroup);
+  std::vector<TensorType> out(std::size_t{3} * kUpdateGroup);
   for (int weight = 0; weight < kUpdateGroup; ++weight) {
     auto types = infer_update<2, true>(one_of_group(call, weight));
     if (!types) return forward(types, fmt::format("weight {}", weight));
