@@ -4,7 +4,7 @@ that was written.
 
   python3 tools/references/check_export.py build/release/plimsoll [model | file.onnx ...]
 
-Without names: every built-in model (small where it has sizes; moe has to be refused), and the exports and light models of tests/onnx, which go
+Without names: every built-in model (small where it has sizes), and the exports and light models of tests/onnx, which go
 in and out again. Needs onnx, onnxruntime, numpy: exit status 1 without them and when a file is invalid or results differ by
 more than 1e-3 of the largest output."""
 import json
@@ -24,8 +24,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = {"batch": 2, "image": 64, "seq": 16, "frames": 64, "layers": 2, "depth": 50, "width": None}
 # Its logits are 7e9 and equal but for rounding: the softmax of noise.
 ILL_CONDITIONED = {"light_squeezenet.onnx"}
-# Tokens beyond an expert's rows are left out by places outside of the table, which ONNX does not allow: refused, and the operator is named.
-NO_FORM = {"moe": "gather_grad"}
 SIZES = {"mlp": {"image": 28}, "alexnet": {"image": 224}, "lstm": {"width": 64}, "exp-example": {"width": 8}}
 
 
@@ -92,12 +90,6 @@ def check(program, model, options, folder):
     return worst < 1e-3
 
 
-def check_refused(program, model, options, folder):
-    done = subprocess.run([program, "graph", model, "--infer", *options, "-o", folder / "refused.onnx"], capture_output=True, text=True)
-    print(f"{model}: refused: {done.stderr.strip()}", flush=True)
-    return done.returncode == 3 and f"'{NO_FORM[model]}'" in done.stderr and not (folder / "refused.onnx").exists()
-
-
 def main():
     program = sys.argv[1]
     listed = json.loads(subprocess.run([program, "models", "--json"], check=True, capture_output=True, text=True).stdout)
@@ -109,7 +101,7 @@ def main():
         for model in sys.argv[2:] or [*built_in, *files]:
             try:
                 options = built_in[model] if model in built_in else open_sizes(pathlib.Path(model))
-                good = (check_refused if model in NO_FORM else check)(program, model, options, pathlib.Path(folder))
+                good = check(program, model, options, pathlib.Path(folder))
             except subprocess.CalledProcessError as problem:
                 print(f"{model}: {problem.stderr.strip()}", flush=True)
                 good = False

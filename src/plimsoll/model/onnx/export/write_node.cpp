@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "plimsoll/model/onnx/convert/operator_table.h"
 #include "plimsoll/model/onnx/export/graph_writer.h"
@@ -18,6 +19,7 @@ class NodeWriter {
 
   Status write() {
     if (is("reorder")) return done("Identity", inputs());
+    if (may_lie_outside()) return write_with_spare_row();
     if (const Operator* row = find_same(node_.op))
       return done(row->name, inputs(), kept(row->name));
     if (node_.inputs.empty()) return constant();
@@ -77,6 +79,89 @@ class NodeWriter {
   }
   std::string transpose(const std::string& x, const ir::Ints& perm) {
     return out_.node("Transpose", {x}, {{"perm", perm}});
+  }
+
+  // Places that are counted (tokens of an expert, what NonZero found) may lie outside of the table:
+  // with us they read zeros and write nothing, ONNX forbids them.
+  bool may_lie_outside() const {
+    if (!node_.op.starts_with("gather") && !node_.op.starts_with("scatter")) return false;
+    std::set<ValueId> seen;
+    std::vector<ValueId> open{node_.inputs[1]};
+    while (!open.empty()) {
+      const ValueId value = open.back();
+      open.pop_back();
+      if (!value.valid() || !seen.insert(value).second) continue;
+      const NodeId producer = out_.graph().value(value).producer;
+      if (!producer.valid()) continue;
+      const ir::Node& made_by = out_.graph().node(producer);
+      if (made_by.op == "cumsum") return true;
+      open.insert(open.end(), made_by.inputs.begin(), made_by.inputs.end());
+    }
+    return false;
+  }
+
+  // The axes of the table that the places count along.
+  ir::Ints counted_axes(const ir::Shape& table) const {
+    ir::Ints axes;
+    if (is("gather_nd") || is("scatter_nd")) {
+      const std::int64_t first = attributes().integer("batch_dims");
+      for (std::int64_t i = 0; i < shape(1)[shape(1).rank() - 1]; ++i) axes.push_back(first + i);
+    } else {
+      const std::int64_t axis = attributes().integer("axis");
+      axes.push_back(axis < 0 ? axis + table.rank() : axis);
+    }
+    return axes;
+  }
+
+  // The table with zeros behind its last row, which all places outside mean.
+  Status write_with_spare_row() {
+    const ir::Shape& table = is("gather_grad") ? result_shape() : shape();
+    const ir::Ints axes = counted_axes(table);
+    if (is("gather_grad") && (axes[0] != 0 || has(2) || !attributes().integers("rows", {}).empty()))
+      return bad_input("operator '{}' of {} has no ONNX form", node_.op, node_.layer);
+    ir::Ints pads(2 * static_cast<std::size_t>(table.rank()), 0);
+    ir::Ints rows;
+    for (const std::int64_t axis : axes) {
+      pads[static_cast<std::size_t>(table.rank() + axis)] = 1;
+      rows.push_back(table[static_cast<int>(axis)]);
+    }
+    const std::string places = inside(rows);
+    std::string written;
+    if (is("gather_grad")) {
+      ir::Ints longer = ints(table);
+      ++longer[0];
+      ir::Ints column = ints(shape(1));
+      column.push_back(1);
+      const std::string zeros = out_.node("Expand", {number(0), out_.integers(longer)});
+      written = out_.node("ScatterND", {zeros, reshape(places, column), in(0)},
+                          {{"reduction", std::string("add")}});
+    } else {
+      const std::string padded = out_.node("Pad", {in(0), out_.integers(pads), number(0)});
+      const std::string name = find_same(node_.op)->name;
+      if (node_.op.starts_with("gather")) return done(name, {padded, places}, kept(name));
+      written = out_.node(name, {padded, places, in(2)}, kept(name));
+    }
+    return done("Slice", {written, out_.integers(ir::Ints(axes.size(), 0)), out_.integers(rows),
+                          out_.integers(axes), out_.integers(ir::Ints(axes.size(), 1))});
+  }
+
+  // Of so many rows: from the first, and the one behind the last for all that are none of them.
+  std::string inside(const ir::Ints& rows) {
+    const auto element =
+        static_cast<std::int64_t>(element_of(out_.graph().value(node_.inputs[1]).type.dtype));
+    const auto numbers = [&](const ir::Ints& list) {
+      const std::string made = list.size() == 1
+                                   ? out_.scalar(ir::DType::kI64, static_cast<double>(list[0]))
+                                   : out_.integers(list);
+      return out_.node("Cast", {made}, {{"to", element}});
+    };
+    const std::string count = numbers(rows);
+    const std::string zero = numbers(ir::Ints(rows.size(), 0));
+    const std::string first = out_.node(
+        "Where", {out_.node("Less", {in(1), zero}), out_.node("Add", {in(1), count}), in(1)});
+    const std::string at_least =
+        out_.node("Where", {out_.node("Less", {first, zero}), count, first});
+    return out_.node("Min", {at_least, count});
   }
 
   // fill, iota: what they make, as a table.
