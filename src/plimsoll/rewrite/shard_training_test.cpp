@@ -62,9 +62,9 @@ std::string shape_of(const ir::Graph& graph) {
   return out;
 }
 
-ir::Graph sharded(ir::Graph graph, std::int64_t bucket, bool weights) {
+ir::Graph sharded(const ir::Graph& graph, std::int64_t bucket, bool weights) {
   auto out = shard_training(
-      std::move(graph),
+      graph,
       {.bucket = Bytes(bucket), .alignment = Bytes(64), .gradients = true, .weights = weights});
   EXPECT_TRUE(out.has_value()) << out.error().message;
   return out ? *out : ir::Graph{};
