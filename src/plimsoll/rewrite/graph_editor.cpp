@@ -96,16 +96,19 @@ ir::Graph GraphEditor::finish() {
     if (place_[a] != place_[b]) return place_[a] < place_[b];
     return (a >= original_) > (b >= original_);
   });
-  ir::Graph sorted = std::move(graph_);
+  return without_dead_nodes(in_order(std::move(graph_), order));
+}
+
+ir::Graph in_order(ir::Graph graph, std::span<const std::size_t> order) {
   std::vector<ir::Node> nodes;
   nodes.reserve(order.size());
   for (const std::size_t from : order) {
-    for (const ValueId output : sorted.nodes[from].outputs)
-      sorted.value(output).producer = NodeId(nodes.size());
-    nodes.push_back(std::move(sorted.nodes[from]));
+    for (const ValueId output : graph.nodes[from].outputs)
+      graph.value(output).producer = NodeId(nodes.size());
+    nodes.push_back(std::move(graph.nodes[from]));
   }
-  sorted.nodes = std::move(nodes);
-  return without_dead_nodes(std::move(sorted));
+  graph.nodes = std::move(nodes);
+  return graph;
 }
 
 ir::Graph without_dead_nodes(ir::Graph graph) {

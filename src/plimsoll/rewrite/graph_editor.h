@@ -14,6 +14,8 @@
 // Cost: an edit is linear in the readers it moves; finish() is linear in the graph.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +61,9 @@ class GraphEditor {
   std::vector<std::vector<NodeId>> readers_;
   std::vector<bool> output_;
 };
+
+// The nodes in this order, which has each of them once; values keep their ids.
+ir::Graph in_order(ir::Graph graph, std::span<const std::size_t> order);
 
 // Only what outputs and updates need; inputs stay.
 ir::Graph without_dead_nodes(ir::Graph graph);

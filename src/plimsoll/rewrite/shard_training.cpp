@@ -397,14 +397,7 @@ class Sharder {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return places_[a] < places_[b]; });
-    std::vector<ir::Node> nodes;
-    for (const std::size_t from : order) {
-      for (const ValueId output : graph_.nodes[from].outputs)
-        graph_.value(output).producer = NodeId(nodes.size());
-      nodes.push_back(std::move(graph_.nodes[from]));
-    }
-    graph_.nodes = std::move(nodes);
-    ir::Graph out = without_dead_nodes(std::move(graph_));
+    ir::Graph out = without_dead_nodes(in_order(std::move(graph_), order));
     PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));
     return out;
   }

@@ -155,14 +155,7 @@ class Pacer {
       order_.push_back(n);
     }
     while (!waiting_.empty()) next();
-    std::vector<ir::Node> nodes;
-    for (const std::size_t n : order_) {
-      for (const ValueId output : graph_.nodes[n].outputs)
-        graph_.value(output).producer = NodeId(nodes.size());
-      nodes.push_back(std::move(graph_.nodes[n]));
-    }
-    graph_.nodes = std::move(nodes);
-    return std::move(graph_);
+    return in_order(std::move(graph_), order_);
   }
 
  private:
@@ -197,10 +190,6 @@ class Pacer {
   double bus_ = 0;  // when it has brought what was asked of it
 };
 
-ir::Graph paced(ir::Graph graph, const UpdatePace& pace) {
-  return Pacer(std::move(graph), pace).run();
-}
-
 }  // namespace
 
 Result<SplitGraph> split_updates(const ir::Graph& graph, Bytes part, const UpdatePace& pace) {
@@ -217,7 +206,7 @@ Result<SplitGraph> split_updates(const ir::Graph& graph, Bytes part, const Updat
     }
   }
   out.graph = splitter.finish();
-  if (pace.bytes_per_second > 0) out.graph = paced(std::move(out.graph), pace);
+  if (pace.bytes_per_second > 0) out.graph = Pacer(std::move(out.graph), pace).run();
   PLIMSOLL_RETURN_IF_ERROR(ops::verify(out.graph));
   return out;
 }
