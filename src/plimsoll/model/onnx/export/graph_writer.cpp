@@ -1,5 +1,6 @@
 #include "plimsoll/model/onnx/export/graph_writer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -43,7 +44,14 @@ std::string value_info(const std::string& name, const ir::TensorType& type) {
 
 }  // namespace
 
-GraphWriter::GraphWriter(const ir::Graph& graph) : graph_(graph), names_(graph.values.size()) {
+GraphWriter::GraphWriter(const ir::Graph& graph)
+    : graph_(graph), names_(graph.values.size()), counted_(graph.values.size(), false) {
+  for (const ir::Node& node : graph.nodes) {
+    const bool counted =
+        node.op == "cumsum" || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                           [this](ValueId input) { return is_counted(input); });
+    for (const ValueId output : node.outputs) counted_[output.index()] = counted;
+  }
   std::set<std::string> taken;
   const auto claim = [&](ValueId id) {
     std::string& name = names_[id.index()];
@@ -81,14 +89,14 @@ std::string GraphWriter::node(std::string_view op, const std::vector<std::string
 }
 
 std::string GraphWriter::integers(const ir::Ints& list) {
-  const std::string name = fresh();
+  std::string name = fresh();
   const auto bytes = std::as_bytes(std::span(list));
   tensor(name, {ir::DType::kI64, {static_cast<std::int64_t>(list.size())}, {}}, bytes);
   return name;
 }
 
 std::string GraphWriter::scalar(ir::DType dtype, double value) {
-  const std::string name = fresh();
+  std::string name = fresh();
   ops::Array array({dtype, {}, {}});
   array.set_number(0, value);
   array.round();

@@ -21,6 +21,8 @@ class GraphWriter {
   const ir::Shape& shape(ValueId value) const { return graph_.value(value).type.shape; }
   // The name of a value in the file; "" for an absent one.
   std::string name(ValueId value) const { return value.valid() ? names_[value.index()] : ""; }
+  // Whether a value depends on a running count.
+  bool is_counted(ValueId value) const { return value.valid() && counted_[value.index()]; }
 
   // One node; the name of its first output, made up when none is given.
   std::string node(std::string_view op, const std::vector<std::string>& inputs,
@@ -43,6 +45,7 @@ class GraphWriter {
 
   const ir::Graph& graph_;
   std::vector<std::string> names_;
+  std::vector<bool> counted_;  // by value
   WireWriter nodes_;
   WireWriter tensors_;
   std::string* data_ = nullptr;

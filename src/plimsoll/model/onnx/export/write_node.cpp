@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "plimsoll/model/onnx/convert/operator_table.h"
 #include "plimsoll/model/onnx/export/graph_writer.h"
@@ -84,20 +83,8 @@ class NodeWriter {
   // Places that are counted (tokens of an expert, what NonZero found) may lie outside of the table:
   // with us they read zeros and write nothing, ONNX forbids them.
   bool may_lie_outside() const {
-    if (!node_.op.starts_with("gather") && !node_.op.starts_with("scatter")) return false;
-    std::set<ValueId> seen;
-    std::vector<ValueId> open{node_.inputs[1]};
-    while (!open.empty()) {
-      const ValueId value = open.back();
-      open.pop_back();
-      if (!value.valid() || !seen.insert(value).second) continue;
-      const NodeId producer = out_.graph().value(value).producer;
-      if (!producer.valid()) continue;
-      const ir::Node& made_by = out_.graph().node(producer);
-      if (made_by.op == "cumsum") return true;
-      open.insert(open.end(), made_by.inputs.begin(), made_by.inputs.end());
-    }
-    return false;
+    return (node_.op.starts_with("gather") || node_.op.starts_with("scatter")) &&
+           out_.is_counted(node_.inputs[1]);
   }
 
   // The axes of the table that the places count along.
