@@ -22,6 +22,7 @@ std::vector<OpDefinition> all_definitions() {
            lrn_definitions,
            softmax_definitions,
            loss_definitions,
+           add_n_definitions,
            add_relu_definitions,
            pool_definitions,
            update_definitions,

@@ -1,6 +1,7 @@
 #include "plimsoll/rewrite/fuse_residuals.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "plimsoll/ops/elementwise/fused_relu.h"
 #include "plimsoll/ops/registry.h"
@@ -8,6 +9,13 @@
 
 namespace plimsoll::rewrite {
 namespace {
+
+constexpr std::size_t kMostTerms = 4;  // of add_n
+
+// "encoder.0.attention" for "encoder.0.attention.query".
+std::string_view parent_of(std::string_view layer) {
+  return layer.substr(0, std::min(layer.rfind('.'), layer.size()));
+}
 
 class ResidualFuser {
  public:
@@ -20,8 +28,10 @@ class ResidualFuser {
       if (node.op == "add_relu") PLIMSOLL_RETURN_IF_ERROR(fuse_norm(id, node));
       if (node.op == "relu_grad") PLIMSOLL_RETURN_IF_ERROR(fuse_sum(id, node));
       if (node.op != "add") continue;
-      PLIMSOLL_TRY(const bool fused, fuse_dropout(id, node));
-      if (!fused) PLIMSOLL_RETURN_IF_ERROR(fuse_norm_gradient(id, node));
+      PLIMSOLL_TRY(bool fused, fuse_dropout(id, node));
+      if (fused) continue;
+      PLIMSOLL_TRY(fused, fuse_norm_gradient(id, node));
+      if (!fused) PLIMSOLL_RETURN_IF_ERROR(fuse_terms(id, node));
     }
     return edit_.finish();
   }
@@ -103,8 +113,8 @@ class ResidualFuser {
     return false;
   }
 
-  Status fuse_norm_gradient(NodeId id, const ir::Node& sum) {
-    if (sum.inputs[0] == sum.inputs[1]) return {};
+  Result<bool> fuse_norm_gradient(NodeId id, const ir::Node& sum) {
+    if (sum.inputs[0] == sum.inputs[1]) return false;
     for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
       const ir::Node* found = edit_.producer(sum.inputs[side]);
       if (found == nullptr || found->op != "layer_norm_grad" ||
@@ -123,8 +133,26 @@ class ResidualFuser {
                    edit_.insert(id, "layer_norm_grad_add", std::move(inputs), norm.attributes));
       edit_.replace(sum.outputs[0], made[0]);
       for (std::size_t i = 1; i < made.size(); ++i) edit_.replace(norm.outputs[i], made[i]);
-      return {};
+      return true;
     }
+    return false;
+  }
+
+  // Only what one place of the model adds up: terms of another layer would wait for it.
+  Status fuse_terms(NodeId id, const ir::Node& sum) {
+    const ir::Node* before = edit_.producer(sum.inputs[0]);
+    if (before == nullptr || (before->op != "add" && before->op != "add_n") ||
+        before->inputs.size() == kMostTerms || !edit_.has_one_reader(sum.inputs[0]) ||
+        parent_of(before->layer) != parent_of(sum.layer))
+      return {};
+    std::vector<ValueId> terms = before->inputs;
+    terms.push_back(sum.inputs[1]);
+    const ir::TensorType type = edit_.graph().value(sum.outputs[0]).type;
+    const bool alike = std::ranges::all_of(
+        terms, [&](ValueId term) { return edit_.graph().value(term).type == type; });
+    if (!alike || !ir::is_float(type.dtype)) return {};
+    PLIMSOLL_TRY(const std::vector<ValueId> made, edit_.insert(id, "add_n", std::move(terms)));
+    edit_.replace(sum.outputs[0], made[0]);
     return {};
   }
 
@@ -135,8 +163,7 @@ class ResidualFuser {
 
 Result<ir::Graph> fuse_residuals(const ir::Graph& graph) {
   const bool any = std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
-    return node.op == "add_relu" || node.op == "relu_grad" || node.op == "dropout" ||
-           node.op == "layer_norm_grad";
+    return node.op == "add" || node.op == "add_relu" || node.op == "relu_grad";
   });
   if (!any) return graph;
   PLIMSOLL_TRY(ir::Graph out, ResidualFuser(graph).run());

@@ -113,6 +113,42 @@ TEST(FuseResiduals, GradientsOfNormsAreAddedAtOnce) {
   }
 }
 
+// Terms one after the other, each added in a layer of its own.
+ir::Graph sum_of_terms(const std::vector<std::string>& layers, bool partial_is_read = false) {
+  Builder b("terms");
+  Var sum = b.input("t", {ir::DType::kF32, {4, 8}});
+  std::vector<Var> sums;
+  for (const std::string& layer : layers) {
+    b.set_layer(layer);
+    sum = sum + b.input("t" + std::to_string(sums.size()), {ir::DType::kF32, {4, 8}});
+    sums.push_back(sum);
+  }
+  return *b.finish(partial_is_read ? sums : std::vector<Var>{sum});
+}
+
+TEST(FuseResiduals, TermsOfOneLayerAreAddedAtOnceUpToFour) {
+  const ir::Graph before =
+      sum_of_terms({"0.self.value", "0.self.key", "0.self.query", "0.self.more"});
+  const auto after = fuse_residuals(before);
+  ASSERT_TRUE(after) << after.error().message;
+  ASSERT_EQ(after->nodes.size(), 2u);
+  EXPECT_EQ(after->nodes[0].op, "add_n");
+  EXPECT_EQ(after->nodes[0].inputs.size(), 4u);
+  EXPECT_EQ(after->nodes[1].op, "add");
+  expect_same_ends(before, *after);
+}
+
+TEST(FuseResiduals, TermsOfOtherLayersAndPartialSumsThatAreReadStay) {
+  const ir::Graph apart = sum_of_terms({"0.self.value", "1.self.value", "2.self.value"});
+  const ir::Graph read = sum_of_terms({"0.self.value", "0.self.key", "0.self.query"}, true);
+  for (const ir::Graph& before : {apart, read}) {
+    const auto after = fuse_residuals(before);
+    ASSERT_TRUE(after) << after.error().message;
+    EXPECT_FALSE(contains_op(*after, "add_n"));
+    EXPECT_EQ(after->nodes.size(), 3u);
+  }
+}
+
 TEST(FuseResiduals, WhatOthersReadStays) {
   const ir::Graph norm = residual_end({.norm_is_read_twice = true});
   const auto kept_norm = fuse_residuals(norm);

@@ -231,6 +231,9 @@ void add_loss_examples(std::vector<OperatorExample>& out) {
                         {make.positive({}), make({2, 2, 3}), labels, make({2, 2}),
                          example_integers({6}, {2, -100, 0, 1, 1, 1})},
                         {}));
+  out.push_back(example("add_n", "three", {make({2, 3}), make({2, 3}), make({2, 3})}, {}));
+  out.push_back(
+      example("add_n", "four", {make({2, 3}), make({2, 3}), make({2, 3}), make({2, 3})}, {}));
   out.push_back(example("add_relu", "", {make({2, 3}), make({2, 3})}, {}));
   out.push_back(example("add_relu", "empty", {make({0, 3}), make({0, 3})}, {}));
   out.push_back(example("add_relu_grad", "", {make({2, 3}), make({2, 3}), make({2, 3})}, {}));

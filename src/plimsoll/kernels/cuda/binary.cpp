@@ -23,12 +23,17 @@ Made make_shift(const Site& site) {
   return make_pointwise(site, pointwise);
 }
 
+Made make_add_n(const Site& site) {
+  return make_expression_kernel(site, site.has(3) ? "a + b + c + d" : "a + b + c");
+}
+
 }  // namespace
 
 std::span<const TableEntry> binary_kernels() {
   static constexpr TableEntry kRows[] = {
       {"accumulate", make_expression<"a + b">},
       {"add", make_expression<"a + b">},
+      {"add_n", make_add_n},
       {"add_relu", make_expression<"no_less_than_0(a + b)">},
       {"add_relu_grad", make_expression<"c > 0 ? a + b : 0">},
       {"bit_and", make_expression<"a & b">},

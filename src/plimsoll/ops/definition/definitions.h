@@ -18,6 +18,7 @@ std::vector<OpDefinition> row_norm_definitions();
 std::vector<OpDefinition> lrn_definitions();
 std::vector<OpDefinition> softmax_definitions();
 std::vector<OpDefinition> loss_definitions();
+std::vector<OpDefinition> add_n_definitions();
 std::vector<OpDefinition> add_relu_definitions();
 std::vector<OpDefinition> pool_definitions();
 std::vector<OpDefinition> update_definitions();
