@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help deps configure build run test test-programs test-all wheel wheel-libraries test-preloaded test-fresh test-separate fuzz bench-torch bench-ort bench-exports bench-neighbour bench-pack bench-fit bench-plan bench-malloc figures install clean format
+.PHONY: help deps configure build run test test-programs test-all wheel wheel-libraries test-preloaded test-fresh test-separate test-threads fuzz bench-torch bench-ort bench-exports bench-neighbour bench-pack bench-fit bench-plan bench-malloc figures install clean format
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -52,6 +52,11 @@ wheel-libraries: configure
 
 test-fresh:      ## the two commands on a bare Debian 12, made for the purpose (needs root or sudo)
 	@tools/test_fresh.sh
+
+test-threads: deps ## every race a plan or the executor could have: a device that runs its streams in random order, under ThreadSanitizer
+	@cmake --preset tsan -DPLIMSOLL_CUDA=OFF >/dev/null
+	@cmake --build build/tsan -j $(JOBS) --target device_test runtime_test
+	@ctest --test-dir build/tsan -R '^(device|runtime)$$' --output-on-failure --no-tests=error
 
 fuzz: build      ## fuzz every parser for ten minutes each (FUZZ="--seconds 60 --only onnx_fuzz")
 	@tools/install_packages.sh tools/packages_fuzz.txt
