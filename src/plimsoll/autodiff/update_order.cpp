@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+#include <vector>
 
+#include "plimsoll/ir/in_order.h"
 #include "plimsoll/ops/in_place_pairs.h"
 #include "plimsoll/ops/registry.h"
 
@@ -36,15 +39,7 @@ ir::Graph updates_behind_readers(ir::Graph graph) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(behind[a], behind[a] != a) < std::pair(behind[b], behind[b] != b);
   });
-  std::vector<ir::Node> nodes;
-  nodes.reserve(count);
-  for (const std::size_t n : order) {
-    for (const ValueId output : graph.nodes[n].outputs)
-      graph.value(output).producer = NodeId(nodes.size());
-    nodes.push_back(std::move(graph.nodes[n]));
-  }
-  graph.nodes = std::move(nodes);
-  return graph;
+  return ir::in_order(std::move(graph), order);
 }
 
 }  // namespace plimsoll::autodiff

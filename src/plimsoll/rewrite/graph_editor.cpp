@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plimsoll/ir/in_order.h"
 #include "plimsoll/ops/registry.h"
 
 namespace plimsoll::rewrite {
@@ -96,19 +97,7 @@ ir::Graph GraphEditor::finish() {
     if (place_[a] != place_[b]) return place_[a] < place_[b];
     return (a >= original_) > (b >= original_);
   });
-  return without_dead_nodes(in_order(std::move(graph_), order));
-}
-
-ir::Graph in_order(ir::Graph graph, std::span<const std::size_t> order) {
-  std::vector<ir::Node> nodes;
-  nodes.reserve(order.size());
-  for (const std::size_t from : order) {
-    for (const ValueId output : graph.nodes[from].outputs)
-      graph.value(output).producer = NodeId(nodes.size());
-    nodes.push_back(std::move(graph.nodes[from]));
-  }
-  graph.nodes = std::move(nodes);
-  return graph;
+  return without_dead_nodes(ir::in_order(std::move(graph_), order));
 }
 
 ir::Graph without_dead_nodes(ir::Graph graph) {

@@ -62,9 +62,6 @@ class GraphEditor {
   std::vector<bool> output_;
 };
 
-// The nodes in this order, which has each of them once; values keep their ids.
-ir::Graph in_order(ir::Graph graph, std::span<const std::size_t> order);
-
 // Only what outputs and updates need; inputs stay.
 ir::Graph without_dead_nodes(ir::Graph graph);
 

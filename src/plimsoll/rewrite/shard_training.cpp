@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "plimsoll/ir/in_order.h"
 #include "plimsoll/ops/collective/shard.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/gradient_rows.h"
@@ -397,7 +398,7 @@ class Sharder {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return places_[a] < places_[b]; });
-    ir::Graph out = without_dead_nodes(in_order(std::move(graph_), order));
+    ir::Graph out = without_dead_nodes(ir::in_order(std::move(graph_), order));
     PLIMSOLL_RETURN_IF_ERROR(ops::verify(out));
     return out;
   }

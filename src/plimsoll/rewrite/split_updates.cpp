@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/ir/in_order.h"
 #include "plimsoll/ops/registry.h"
 #include "plimsoll/rewrite/graph_editor.h"
 
@@ -155,7 +156,7 @@ class Pacer {
       order_.push_back(n);
     }
     while (!waiting_.empty()) next();
-    return in_order(std::move(graph_), order_);
+    return ir::in_order(std::move(graph_), order_);
   }
 
  private:
