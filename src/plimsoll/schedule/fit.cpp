@@ -213,20 +213,30 @@ Result<Fit> least_memory(const Workload& workload, const FitOptions& options, do
   std::vector<Candidate> candidates;  // the same for every budget
   if (options.deterministic) candidates = climb(optimizer, how, kept.schedule, least.bytes);
   Candidate best = kept;
+  double share = options.deterministic ? 1 : kFirstLook;  // of the deadline
+  std::uint64_t seed = options.seed;
   const auto try_budget = [&](Bytes budget, int left) -> Result<bool> {
     std::optional<Candidate> found;
     if (options.deterministic) {
       if (const Candidate* first = fastest_within(candidates, budget)) found = *first;
     } else {
       Effort effort;
-      effort.seconds = std::max(0.02, (options.deadline_seconds - watch.seconds()) / (left + 1));
-      found = optimizer.search(budget, effort, options.seed);
+      effort.seconds =
+          std::max(0.02, (share * options.deadline_seconds - watch.seconds()) / (left + 1));
+      found = optimizer.search(budget, effort, seed);
     }
     if (!found || found->schedule.seconds > limit) return false;
     if (found->schedule.peak_bytes < best.schedule.peak_bytes) best = std::move(*found);
     return true;
   };
-  PLIMSOLL_RETURN_IF_ERROR(bisect_budgets(least.bytes, kept.schedule.peak_bytes, try_budget));
+  const Bytes highest = kept.schedule.peak_bytes;
+  PLIMSOLL_RETURN_IF_ERROR(bisect_budgets(least.bytes, highest, try_budget));
+  if (!options.deterministic) {
+    share = 1;
+    ++seed;
+    PLIMSOLL_RETURN_IF_ERROR(
+        look_again(least.bytes, highest, best.schedule.peak_bytes, try_budget));
+  }
   how.bound = options.bound;
   const Bytes peak = best.schedule.peak_bytes;
   return finish(workload, how, optimizer, std::move(best), kept.schedule, peak, watch.seconds());

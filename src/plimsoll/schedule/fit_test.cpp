@@ -264,6 +264,25 @@ TEST(LeastBudget, StepsReachBothEndsAlsoWhereThereAreFewerBytesThanSteps) {
   EXPECT_EQ(least, Bytes(8));
 }
 
+TEST(LeastBudget, IsFoundByAnotherLookWhereOneSearchWasUnlucky) {
+  for (int unlucky = 0; unlucky < 8; ++unlucky) {
+    SCOPED_TRACE(unlucky);
+    int asked = 0;
+    Bytes reached(10'000);
+    const auto fast_enough = [&](Bytes budget, int) -> Result<bool> {
+      const bool enough = budget >= Bytes(6'000) && asked++ != unlucky;
+      if (enough) reached = std::min(reached, budget);
+      return enough;
+    };
+    ASSERT_TRUE(bisect_budgets(Bytes(0), Bytes(10'000), fast_enough));
+    const Bytes first = reached;
+    for (int look = 0; look < 3; ++look)
+      ASSERT_TRUE(look_again(Bytes(0), Bytes(10'000), reached, fast_enough));
+    EXPECT_LE(reached, first);
+    EXPECT_LT(reached, Bytes(6'100));
+  }
+}
+
 TEST(Fit, GivesLessMemoryForMoreTimeAndNeverTakesMoreThanAllowed) {
   for (const Workload& workload : {unit_chain(12), small_resnet(1), transformer(1)}) {
     FitOptions options;

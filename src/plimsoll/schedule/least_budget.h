@@ -13,6 +13,7 @@
 // never gives more memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "plimsoll/base/result.h"
@@ -45,6 +46,18 @@ Status bisect_budgets(Bytes lowest, Bytes highest, FastEnough fast_enough) {
     (enough ? good : bad) = middle;
   }
   return {};
+}
+
+// Of a deadline, how much goes to the first look, where another one follows.
+inline constexpr double kFirstLook = 0.5;
+
+// One unlucky search ends the way down far above the answer: another look, as far again from what
+// was `reached` as that lies below `highest`, at least a sixteenth of all. What is asked for should
+// not depend on the same random numbers again.
+template <typename FastEnough>
+Status look_again(Bytes lowest, Bytes highest, Bytes reached, FastEnough fast_enough) {
+  const Bytes far = std::max(highest - reached, Bytes((highest - lowest).value / 16));
+  return bisect_budgets(std::max(lowest, reached - far), reached, fast_enough);
 }
 
 }  // namespace plimsoll::schedule

@@ -96,12 +96,16 @@ Result<PlannedGraph> fast_enough(PlannedGraph best, const Workloads& work,
   if (options.deterministic) {
     PLIMSOLL_TRY(candidates, deterministic_candidates(work.fitted(), options));
   }
+  const Bytes highest = best.plan.arena_bytes();
+  double share = options.deterministic ? 1 : schedule::kFirstLook;  // of the deadline
+  std::uint64_t seed = options.seed;
   const auto try_budget = [&](Bytes budget, int left) -> Result<bool> {
     PlanOptions one = options;
+    one.seed = seed;
     one.on_failure = nullptr;
     one.persist = false;
     one.deadline_seconds =
-        std::max(0.05, (options.deadline_seconds - work.watch.seconds()) / (left + 1));
+        std::max(0.05, (share * options.deadline_seconds - work.watch.seconds()) / (left + 1));
     PlannedGraph next{{}, best.summary};
     auto plan = fit_budget(work.fitted_graph(), work.fitted(), one, budget, next.summary,
                            options.deterministic ? &candidates : nullptr);
@@ -112,8 +116,13 @@ Result<PlannedGraph> fast_enough(PlannedGraph best, const Workloads& work,
     if (next.plan.arena_bytes() < best.plan.arena_bytes()) best = std::move(next);
     return true;
   };
-  PLIMSOLL_RETURN_IF_ERROR(
-      schedule::bisect_budgets(bound.bytes, best.plan.arena_bytes(), try_budget));
+  PLIMSOLL_RETURN_IF_ERROR(schedule::bisect_budgets(bound.bytes, highest, try_budget));
+  if (!options.deterministic) {
+    share = 1;
+    ++seed;
+    PLIMSOLL_RETURN_IF_ERROR(
+        schedule::look_again(bound.bytes, highest, best.plan.arena_bytes(), try_budget));
+  }
   if (best.plan.budget.value == 0) PLIMSOLL_RETURN_IF_ERROR(spread(best.plan, options));
   best.plan.budget = best.plan.arena_bytes();
   return best;

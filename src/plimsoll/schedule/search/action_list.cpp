@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "plimsoll/base/check.h"
 
@@ -385,6 +386,134 @@ ActionList action_list_of(const Schedule& schedule) {
     }
   }
   return list;
+}
+
+namespace {
+
+class CopyLister {
+ public:
+  CopyLister(const Problem& problem, const ActionList& list) : p_(problem), list_(list) {
+    const std::size_t size = list.actions.size();
+    free_after_.assign(size, 0);
+    next_read_.assign(size, 0);
+    leaves_.assign(size, 0);
+    starts_on_host_.assign(at(problem.values), 0);
+    for (const Index v : list.on_host_at_start) starts_on_host_[at(v)] = 1;
+    look_back();
+    look_ahead();
+  }
+
+  ActionList run() {
+    sort_neighbours();
+    std::vector<std::vector<Index>> sent(list_.actions.size() + 1);  // before each place
+    std::size_t last_sent = 0;
+    for (const std::size_t k : order_) {
+      if (!swaps(k) || list_.actions[k].kind != ActionKind::kEncode) continue;
+      last_sent = std::max(last_sent, free_after_[k]);
+      sent[last_sent].push_back(list_.actions[k].id);
+    }
+    ActionList out;
+    out.on_host_at_start = list_.on_host_at_start;
+    for (std::size_t place = 0; place < order_.size(); ++place) {
+      for (const Index v : sent[place]) out.actions.push_back({ActionKind::kCopyOut, v});
+      const std::size_t k = order_[place];
+      const ListedAction action = list_.actions[k];
+      if (!swaps(k))
+        out.actions.push_back(action);
+      else if (action.kind == ActionKind::kDecode)
+        out.actions.push_back({ActionKind::kCopyIn, action.id});
+      else if (leaves_[k])
+        out.actions.push_back({ActionKind::kDrop, action.id});
+    }
+    return out;
+  }
+
+ private:
+  bool swaps(std::size_t k) const {
+    const ListedAction& action = list_.actions[k];
+    return action.kind != ActionKind::kCompute && is_swap(p_.encoding[at(action.id)]);
+  }
+
+  // For what is sent out: the place after the last use before it.
+  void look_back() {
+    std::vector<std::size_t> after(at(p_.values), 0);
+    for (std::size_t k = 0; k < list_.actions.size(); ++k) {
+      const ListedAction& action = list_.actions[k];
+      if (action.kind == ActionKind::kCompute) {
+        for (const Index v : p_.inputs[action.id]) after[at(v)] = k + 1;
+        for (const Index v : p_.outputs[action.id]) after[at(v)] = k + 1;
+      } else {
+        free_after_[k] = after[at(action.id)];
+        if (action.kind == ActionKind::kDecode) after[at(action.id)] = k + 1;
+      }
+    }
+  }
+
+  // A kept value that is not on the host at the end is needed then.
+  bool ends_on_device(Index value) const {
+    if (!p_.keep[at(value)]) return false;
+    while (p_.producer[at(value)] != kNoIndex) {
+      if (!p_.must_take[at(value)]) return true;
+      value = p_.in_place[at(value)];
+    }
+    return !starts_on_host_[at(value)];
+  }
+
+  // For what comes in: where it is read next. For what is sent out: whether nothing reads what
+  // stays on the device.
+  void look_ahead() {
+    const std::size_t never = list_.actions.size() + 1;
+    std::vector<std::size_t> read(at(p_.values), never);
+    for (Index v = 0; v < p_.values; ++v) {
+      if (ends_on_device(v)) read[at(v)] = list_.actions.size();
+    }
+    for (std::size_t k = list_.actions.size(); k-- > 0;) {
+      const ListedAction& action = list_.actions[k];
+      if (action.kind == ActionKind::kCompute) {
+        for (const Index v : p_.outputs[action.id]) read[at(v)] = never;
+        for (const Index v : p_.inputs[action.id]) read[at(v)] = k;
+        continue;
+      }
+      std::size_t& next = read[at(action.id)];
+      next_read_[k] = next;
+      leaves_[k] = next == never;
+      next = action.kind == ActionKind::kEncode ? k : never;
+    }
+  }
+
+  // Swaps that stand side by side have no order of their own: what was free first leaves first,
+  // and what is read first comes first.
+  void sort_neighbours() {
+    order_.resize(list_.actions.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    const auto sort_run = [&](std::size_t begin, std::size_t end, const auto& keys) {
+      std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(begin),
+                       order_.begin() + static_cast<std::ptrdiff_t>(end),
+                       [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
+    };
+    for (std::size_t begin = 0; begin < order_.size();) {
+      std::size_t end = begin + 1;
+      const ActionKind kind = list_.actions[begin].kind;
+      while (swaps(begin) && end < order_.size() && swaps(end) && list_.actions[end].kind == kind)
+        ++end;
+      sort_run(begin, end, kind == ActionKind::kEncode ? free_after_ : next_read_);
+      begin = end;
+    }
+  }
+
+  const Problem& p_;
+  const ActionList& list_;
+  // per listed action
+  std::vector<std::size_t> free_after_, next_read_;
+  std::vector<char> leaves_;
+  std::vector<char> starts_on_host_;  // per value
+  std::vector<std::size_t> order_;    // of the actions, as they come out
+};
+
+}  // namespace
+
+ActionList with_copies(const Problem& problem, const ActionList& list) {
+  return CopyLister(problem, list).run();
 }
 
 Schedule link(const Problem& problem, const ActionList& list) {

@@ -8,6 +8,7 @@ IntervalMoves::IntervalMoves(Retention retention, const Problem& problem, std::u
                              const IntervalSearchOptions& options)
     : retention_(std::move(retention)), p_(problem), random_(seed), how_(options) {
   for (Index v = 0; v < p_.values; ++v) {
+    if (p_.encoding[at(v)] == kSettledSwap) continue;
     const bool encodes = p_.encoding[at(v)] != kNoIndex && p_.producer[at(v)] != kNoIndex;
     if (p_.bytes[at(v)] > 0 && (p_.recomputable(v) || encodes)) movable_.push_back(v);
   }

@@ -23,6 +23,11 @@ constexpr Index kNoIndex = -1;
 // Stands in Problem::encoding for waiting in host memory, as a form of no bytes: how the interval
 // search knows of swap.
 constexpr Index kSwapForm = 1 << 20;
+// The same of a value whose swaps are settled, which the interval search leaves as they are.
+constexpr Index kSettledSwap = kSwapForm + 1;
+constexpr bool is_swap(Index encoding) {
+  return encoding >= kSwapForm;
+}
 // As a place in a vector.
 constexpr std::size_t at(Index i) {
   return static_cast<std::size_t>(i);

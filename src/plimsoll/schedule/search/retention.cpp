@@ -259,6 +259,9 @@ ActionList Retention::action_list() const {
   for (const auto& actions : actions_) {
     list.actions.insert(list.actions.end(), actions.begin(), actions.end());
   }
+  for (Index v = 0; v < p_->values; ++v) {
+    if (p_->producer[at(v)] == kNoIndex && held_encoded(v, 0)) list.on_host_at_start.push_back(v);
+  }
   return list;
 }
 

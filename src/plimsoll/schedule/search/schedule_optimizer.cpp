@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "plimsoll/schedule/search/beam_order.h"
+#include "plimsoll/schedule/search/free_swaps.h"
 #include "plimsoll/schedule/search/gap_search.h"
 #include "plimsoll/schedule/search/interval_search.h"
 #include "plimsoll/schedule/search/order.h"
@@ -31,6 +32,14 @@ void offer_swaps(Problem& intervals, const Problem& swaps, double weight) {
     intervals.encode_seconds[v] = weight * swaps.out_seconds[v];
     intervals.decode_seconds[v] = weight * swaps.in_seconds[v];
   }
+}
+
+// What the plan does between copies: swapped values stay.
+ActionList without_copies(ActionList list) {
+  std::erase_if(list.actions, [](const ListedAction& action) {
+    return action.kind == ActionKind::kCopyOut || action.kind == ActionKind::kCopyIn;
+  });
+  return list;
 }
 
 bool copies(const ActionList& list) {
@@ -250,16 +259,6 @@ Bytes ScheduleOptimizer::consider(const ActionList& list, const std::vector<Inde
   return peak;
 }
 
-ActionList ScheduleOptimizer::with_copies(ActionList list) const {
-  for (ListedAction& action : list.actions) {
-    if (action.kind == ActionKind::kCompute || no_swap_.encoding[at(action.id)] != kSwapForm)
-      continue;
-    if (action.kind == ActionKind::kEncode) action.kind = ActionKind::kCopyOut;
-    if (action.kind == ActionKind::kDecode) action.kind = ActionKind::kCopyIn;
-  }
-  return list;
-}
-
 // Nothing where a value is copied that the interval search cannot swap: a source.
 std::optional<ActionList> ScheduleOptimizer::with_forms(ActionList list) const {
   for (ListedAction& action : list.actions) {
@@ -270,9 +269,9 @@ std::optional<ActionList> ScheduleOptimizer::with_forms(ActionList list) const {
   return list;
 }
 
-void ScheduleOptimizer::consider_intervals(const ActionList& list, const std::vector<Index>& order,
-                                           std::uint64_t seed) {
-  const ActionList linked = with_copies(list);
+void ScheduleOptimizer::consider_intervals(const Problem& forms, const ActionList& list,
+                                           const std::vector<Index>& order, std::uint64_t seed) {
+  const ActionList linked = with_copies(forms, list);
   consider(linked, order);
   if (!copies(linked)) return;
   const Sequence sequence(problem_, order);
@@ -509,8 +508,8 @@ const Sequence& ScheduleOptimizer::least_over() const {
       orders_, {}, [this](const Sequence& sequence) { return bytes_over_budget(sequence); });
 }
 
-void ScheduleOptimizer::try_intervals(std::uint64_t seed, int number, IntervalRound round,
-                                      double from, double to) {
+IntervalSearchSettings ScheduleOptimizer::interval_settings(IntervalRound round, double from,
+                                                            double to) {
   const IntervalSearchOptions& how = how_.intervals;
   IntervalSearchSettings settings;
   settings.budget = budget_;
@@ -523,6 +522,15 @@ void ScheduleOptimizer::try_intervals(std::uint64_t seed, int number, IntervalRo
     const bool first = from == 0;  // of a counted search: its rounds begin at 0
     settings.heat = first || round.afresh ? how.repaired.heat : how.repaired.later_heat;
   }
+  settings.progress = progress_of(from, to, effort_.moves);
+  return settings;
+}
+
+void ScheduleOptimizer::try_intervals(std::uint64_t seed, int number, IntervalRound round,
+                                      double from, double to) {
+  if (from_free_swaps(number)) return try_free_swaps(seed, round, from, to);
+  const IntervalSearchOptions& how = how_.intervals;
+  IntervalSearchSettings settings = interval_settings(round, from, to);
   bool nearest = false;
   {
     // Three of four attempts go on from what was nearest to the budget.
@@ -534,13 +542,40 @@ void ScheduleOptimizer::try_intervals(std::uint64_t seed, int number, IntervalRo
     settings.dear = true;
     settings.heat = how.priced.heat;
   }
-  settings.progress = progress_of(from, to, effort_.moves);
   IntervalPlan found = schedule::search_intervals(
       starting_point(seed, number, round.afresh, nearest), no_swap_, seed, how, settings);
   if (found.list.actions.empty()) return;
-  consider_intervals(found.list, found.order, seed);
+  consider_intervals(no_swap_, found.list, found.order, seed);
   const std::lock_guard lock(mutex_);
   if (!found.found && (!nearest_ || found.excess < nearest_->excess)) nearest_ = std::move(found);
+}
+
+// Every other attempt, where there is anything to swap.
+bool ScheduleOptimizer::from_free_swaps(int number) const {
+  return options_.remedies.swap && how_.on.swap_intervals && how_.on.free_swaps &&
+         number % 2 == 1 &&
+         std::any_of(no_swap_.encoding.begin(), no_swap_.encoding.end(), is_swap);
+}
+
+// From the best plan without its swaps, or the no-recompute plan: first the copies that nothing
+// waits for, then a search for what else has to go.
+void ScheduleOptimizer::try_free_swaps(std::uint64_t seed, IntervalRound round, double from,
+                                       double to) {
+  Problem own = no_swap_;
+  Random random(seed);
+  const bool afresh =
+      random.chance(how_.free_swaps.afresh_chance) && problem_.tasks <= how_.afresh_tasks;
+  Retention start = [&] {
+    const std::lock_guard lock(mutex_);
+    if (!best_ || afresh) return Retention(own, orders_[seed % orders_.size()].order);
+    return Retention::from_actions(own, Sequence(own, best_->order),
+                                   without_copies(action_list_of(best_->schedule)));
+  }();
+  start.set_limit(budget_);
+  settle(free_swaps(problem_, start, random, how_.free_swaps), own, start);
+  const IntervalPlan found = schedule::search_intervals(std::move(start), own, seed, how_.intervals,
+                                                        interval_settings(round, from, to));
+  if (!found.list.actions.empty()) consider_intervals(own, found.list, found.order, seed);
 }
 
 void ScheduleOptimizer::try_gaps(std::uint64_t seed, bool from_best, double from, double to) {

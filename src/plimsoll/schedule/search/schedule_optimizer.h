@@ -78,10 +78,9 @@ class ScheduleOptimizer {
   // Keeps what is within the budget and the fastest so far; returns its peak.
   Bytes consider(const ActionList& list, const std::vector<Index>& order);
   // A plan of the interval search; its swaps are also played by a walk, which copies ahead.
-  void consider_intervals(const ActionList& list, const std::vector<Index>& order,
-                          std::uint64_t seed);
-  // Between swaps as copies, and as the form of no bytes.
-  ActionList with_copies(ActionList list) const;
+  void consider_intervals(const Problem& forms, const ActionList& list,
+                          const std::vector<Index>& order, std::uint64_t seed);
+  // Swaps as the form of no bytes, for copies.
   std::optional<ActionList> with_forms(ActionList list) const;
   // That there is a plan of so many bytes.
   void note_peak(Bytes peak);
@@ -109,6 +108,9 @@ class ScheduleOptimizer {
   IntervalRound interval_round(int number) const;
   std::int64_t bytes_over_budget(const Sequence& sequence) const;
   const Sequence& least_over() const;  // of the orders, by that
+  IntervalSearchSettings interval_settings(IntervalRound round, double from, double to);
+  bool from_free_swaps(int number) const;
+  void try_free_swaps(std::uint64_t seed, IntervalRound round, double from, double to);
   void try_intervals(std::uint64_t seed, int number, IntervalRound round, double from, double to);
   Retention starting_point(std::uint64_t seed, int number, bool afresh, bool nearest);
   void try_gaps(std::uint64_t seed, bool from_best, double from, double to);

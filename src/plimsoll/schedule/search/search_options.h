@@ -27,6 +27,7 @@ struct SearchSwitches {
   bool priced_intervals = true;    // interval search with a price on bytes over the budget
   bool repaired_intervals = true;  // interval search with repair after every move
   bool swap_intervals = true;      // swap as a move of the interval search
+  bool free_swaps = true;          // interval search from copies that nothing waits for
   bool operator_moves = true;      // moves of operators within the interval search
   bool gaps = true;                // one decision per gap, where values may be swapped
 };
@@ -172,6 +173,14 @@ struct IntervalSearchOptions {
   } priced;
 };
 
+// free_swaps.h
+struct FreeSwapOptions {
+  double afresh_chance = 0.6;  // that it starts from the no-recompute plan, not from the best
+  int tries = 8;               // of filling the idle time; the one that leaves the least is taken
+  double blind_chance = 0.5;   // that what recomputing would cost is not looked at
+  double most_noise = 1;       // on the logarithm of a score
+};
+
 // gap_search.h
 struct GapSearchOptions {
   double heat = 0.01;  // of the step's time
@@ -201,6 +210,7 @@ struct SearchOptions {
   SegmentOptions segments;
   RestartOptions restarts;
   IntervalSearchOptions intervals;
+  FreeSwapOptions free_swaps;
   GapSearchOptions gaps;
 
   // A walk is given up at so many times the no-recompute plan with every copy there is to make:
@@ -217,7 +227,7 @@ struct SearchOptions {
   double long_restart_share = 0.05;         // walks of any length, as long as there is no plan
   double first_interval_share = 0.6;        // intervals alone, where walks only thrash
   double first_interval_share_swap = 0.15;  // the same where values may be swapped
-  double interval_share_swap = 0.3;         // intervals, where values may be swapped
+  double interval_share_swap = 0.6;         // intervals, where values may be swapped
   double swap_form_weight = 0.3;            // of the time of copies, to the interval search
   double grace_seconds = 0.1;  // on top, so that even a deadline of nothing gives a plan
 
