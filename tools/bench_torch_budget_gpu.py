@@ -398,7 +398,7 @@ class Child:
         plan = session.plans[-1]
         self.facts.update(budget_mib=budget / MIB, planned_mib=session.planned_peak() / MIB, first_planned_mib=first / MIB,
                           modelled_mib=plan.modelled_bytes / MIB, code_mib=plan.peak / MIB, audited=plan.audited, resident_mib=session.resident / MIB,
-                          margin_mib=session.margin / MIB, replans=session.replans, unseen_mib=sum(session.unseen.values()) / MIB, by=plan.by, again=plan.again,
+                          margin_mib=session.margin / MIB, replans=session.replans, unseen_mib=sum(session.attempts.unseen.values()) / MIB, by=plan.by, again=plan.again,
                           twice=plan.twice, again_ms=plan.again_seconds * 1e3, planned_ms=plan.step_seconds * 1e3, bound_ms=plan.bound_seconds * 1e3,
                           plan_s=plan.plan_seconds, saved_mib=plan.saved_bytes / MIB, graphs=len(session.plans), compile_s=time.time() - begun)
         with open(os.path.join(os.environ["BENCH_OUT"], f"{self.name}.{self.mode}.peak.json"), "w", encoding="utf-8") as file:

@@ -6,11 +6,10 @@ PyTorch calls a partitioner through its option custom_partitioner_fn; its uuid()
 so a compilation is found again for the same budget only. Inside, PyTorch's own partitioner does everything but the
 choice: partitioners.choose_saved_values_set is ours while it runs.
 
-`holder` has the budget (session.py): room(tasks) says how many bytes a graph may use beside what is resident,
-done(GraphPlan, tasks) is told what was planned, cut(StepAudit) where PyTorch cut the graph, key() is all that decides,
+`holder` has the budget (session.py): room(tasks) says how many bytes a graph may use beside what is resident, least() whether it is to
+use as few as it can, done(GraphPlan, tasks) is told what was planned, cut(StepAudit) where PyTorch cut the graph, key() is all that decides,
 steps_in_backward whether gradients are used where they are made.
 """
-import math
 import time
 from dataclasses import dataclass, field
 
@@ -22,17 +21,16 @@ from plimsoll_torch import rewrite, step_in_backward, stored
 from plimsoll_torch.allocation_audit import StepAudit
 from plimsoll_torch.kernel_times import KernelTimes, has_workspace
 from plimsoll_torch.operators import span_bytes, tensors
+from plimsoll_torch import saved_set
 from plimsoll_torch.saved_set import greedy, simulate
-from plimsoll_torch.schedule import find_schedule
+from plimsoll_torch.schedule import find_schedule, least_schedule
 from plimsoll_torch.task_graph import TaskGraph, maker, output_of
 
-VERSION = 9  # of the plans: changes when the same request would be planned otherwise
+VERSION = 10  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
 _SLACK_BITS = 10  # one part in 1,024 of the room
-_MORE_ROOM = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, math.inf)
 _TRIES_BELOW = 3
-_ABOVE_SMALLEST = (1.005, 1.02, 1.05)  # where the smallest plan is looked for anew
 
 
 @dataclass
@@ -149,11 +147,12 @@ class Partitioner(CustomPartitionerFn):
             keep_all_bytes=all_saved.peak, pytorch_bytes=own.peak, smallest_bytes=own.peak, values=len(tasks.values),
             kept=len(own.crossing), again=len(own.again), twice=0, again_seconds=own.seconds,
             step_seconds=tasks.base_seconds, bound_seconds=0.0, plan_seconds=0.0)
-        if room is None or own.peak <= room and own.seconds <= _SLOWER_THAN_NOTHING * tasks.base_seconds:
+        least = room is not None and self.holder.least()
+        if room is None or not least and own.peak <= room and own.seconds <= _SLOWER_THAN_NOTHING * tasks.base_seconds:
             chosen, fate = theirs, self._fates(tasks, own.crossing, own.again)
             self._draw(planned, tasks, own)
         else:
-            chosen, fate = self._fit(graph, info, tasks, room, planned)
+            chosen, fate = self._fit(graph, info, tasks, room, planned, least)
         if stepped:
             step_in_backward.insert_steps(graph, self.forward_outputs, {parameter for parameter, _ in stepped})
             chosen = list(dict.fromkeys([*chosen, *(parameter for parameter, _ in stepped)]))
@@ -163,7 +162,7 @@ class Partitioner(CustomPartitionerFn):
         self.holder.done(planned, tasks)
         return chosen
 
-    def _fit(self, graph, info, tasks, room, planned):
+    def _within(self, tasks, room):
         # Strides that Inductor pads are not in the model: a plan to the last byte would be compiled twice.
         found = find_schedule(tasks, room - max(0, room >> _SLACK_BITS), **self.search)
         if not found.fits and found.smallest_bytes <= room:
@@ -176,16 +175,15 @@ class Partitioner(CustomPartitionerFn):
             if not below.fits or below.peak >= found.peak:
                 break
             found = below
+        return found
+
+    def _fit(self, graph, info, tasks, room, planned, least):
+        found = None if least else self._within(tasks, room)
+        if found is None or not found.fits:
+            found = least_schedule(tasks)
         planned.limiting = workspace_at_most(tasks) + [describe(tasks.values[i]) for i in found.limiting[:8]]
         planned.smallest_bytes = found.smallest_bytes
         planned.bound_seconds = found.bound_seconds
-        if not found.fits and found.smallest_bytes > room:
-            smallest = found.smallest_bytes
-            for more in _ABOVE_SMALLEST:
-                found = find_schedule(tasks, int(smallest * more), **self.search)
-                if found.fits:
-                    planned.smallest_bytes = max(smallest, found.peak)
-                    break
         stored.mark(tasks)
         always = list(info.inputs) + [n for n in graph.nodes if n.op == "call_function" and partitioners.is_sym_node(n)
                                       and n not in info.tangents_closure]
@@ -199,13 +197,10 @@ class Partitioner(CustomPartitionerFn):
                 return always + nodes, self._fates(tasks, found.saved, found.again)
             except rewrite.CannotRewrite as problem:
                 planned.why = str(problem)
-        return self._fit_saved_set(tasks, room, planned, always)
+        return self._fit_saved_set(tasks, room, planned, always, least)
 
-    def _fit_saved_set(self, tasks, room, planned, always):
-        for more in _MORE_ROOM:
-            found = greedy(tasks, max(room, 1) * more)
-            if found is not None:
-                break
+    def _fit_saved_set(self, tasks, room, planned, always, least):
+        found = (None if least else greedy(tasks, room)) or saved_set.least(tasks)
         planned.by, planned.fits, planned.peak, planned.saved_bytes = "saved set", found.peak <= room, found.peak, found.saved_bytes
         planned.smallest_bytes = found.peak if found.peak > room else planned.smallest_bytes
         self._count(planned, found.crossing, found.again, found.seconds)

@@ -98,19 +98,39 @@ def _price(graph, i, saved, again):
     return cost / values[i].bytes
 
 
-def greedy(graph, budget):
-    """From saving all: drop at the peak what costs least time a byte, then take back what still fits. None: stuck."""
+def _dropping(graph, budget):
+    """From saving all: at the peak, what costs least time a byte is dropped, until it fits or nothing is left to drop. (saved, Outcome) each time."""
     values, saved = graph.values, graph.forward_values()
     now = simulate(graph, saved)
+    yield saved, now
     while now.peak > budget:
         again = set(now.again)
         options = [i for i in now.at_peak & now.crossing if values[i].recompute and values[i].bytes]
         if not options:
-            return None
-        saved.discard(min(options, key=lambda i: _price(graph, i, saved, again)))
+            return
+        saved = saved - {min(options, key=lambda i: (_price(graph, i, saved, again), i))}
         now = simulate(graph, saved)
+        yield saved, now
+
+
+def _take_back(graph, saved, now, budget):
+    """What still fits."""
+    values = graph.values
     for i in sorted(now.again, key=lambda i: -values[i].seconds / max(values[i].bytes, 1)):
         then = simulate(graph, saved | {i})
         if then.peak <= budget and then.seconds < now.seconds:
             saved, now = saved | {i}, then
     return now
+
+
+def greedy(graph, budget):
+    """The best set within the budget that a greedy search finds; None: stuck."""
+    for saved, now in _dropping(graph, budget):
+        pass
+    return _take_back(graph, saved, now, budget) if now.peak <= budget else None
+
+
+def least(graph):
+    """The set with the lowest peak on the way to where the search is stuck; it knows nothing of a budget."""
+    saved, now = min(_dropping(graph, 0), key=lambda one: one[1].peak)
+    return _take_back(graph, saved, now, now.peak)

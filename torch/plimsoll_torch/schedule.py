@@ -14,6 +14,8 @@ from plimsoll_torch import plimsoll_ctypes as capi
 from plimsoll_torch.saved_set import simulate
 
 COMPUTE, FREE = "compute", "free"
+_ABOVE_SMALLEST = (1.005, 1.02, 1.05)  # where the smallest plan is looked for
+_LEAST_SECONDS = 10.0
 
 
 def library_path(name="libplimsoll.so.0", variable="PLIMSOLL_LIBRARY"):
@@ -55,7 +57,7 @@ class Schedule:
     at_peak: list = field(default_factory=list)  # values
 
 
-def plan_request(graph, budget, deadline=1.0, threads=0, work=0, names=None):
+def plan_request(graph, budget, deadline=1.0, threads=0, work=0, names=None, progress=None):
     """The arguments of plimsoll_plan_dag: one task a value."""
     values = graph.values
     over = [graph.overwritten_by(v) for v in values]
@@ -66,7 +68,7 @@ def plan_request(graph, budget, deadline=1.0, threads=0, work=0, names=None):
         alias_of=[-1 if k is None else k for k in over], alias_kinds=[capi.IN_PLACE_OF] * len(values),
         value_names=names, techniques=capi.RECOMPUTE, order=capi.GIVEN, budget_bytes=max(0, int(budget)),
         backward_task=graph.first_backward if graph.first_backward < len(values) else 0,
-        deadline_seconds=deadline, threads=threads, work=work)
+        deadline_seconds=deadline, threads=threads, work=work, progress=progress)
 
 
 def find_schedule(graph, budget, **search):
@@ -80,6 +82,18 @@ def find_schedule(graph, budget, **search):
         raise RuntimeError(f"plimsoll's planner refused the graph: {plan.message}")
     if found.fits:
         _read_steps(graph, plan, found)
+    return found
+
+
+def least_schedule(graph):
+    """The smallest that is known, the same each time it is asked for: nothing of a budget is in the request, what needs least is found by
+    counted work, and the first plan within that ends the search (a hundredth of its deadline, so that no clock matters)."""
+    floor = find_schedule(graph, 0, work=1, threads=1)
+    for more in _ABOVE_SMALLEST:
+        found = find_schedule(graph, int(floor.smallest_bytes * more), deadline=_LEAST_SECONDS, threads=1, progress=lambda *_: True)
+        if found.fits:
+            break
+    found.limiting = floor.limiting
     return found
 
 
