@@ -8,7 +8,8 @@ choice: partitioners.choose_saved_values_set is ours while it runs.
 
 `holder` has the budget (session.py): room(tasks) says how many bytes a graph may use beside what is resident, least() whether it is to
 use as few as it can, done(GraphPlan, tasks) is told what was planned, cut(StepAudit) where PyTorch cut the graph, key() is all that decides,
-steps_in_backward whether gradients are used where they are made.
+steps_in_backward whether gradients are used where they are made, offload whether values may wait in host memory (True, or the bytes a second
+of copies).
 """
 import time
 from dataclasses import dataclass, field
@@ -19,14 +20,14 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from plimsoll_torch import rewrite, step_in_backward, stored
 from plimsoll_torch.allocation_audit import StepAudit
-from plimsoll_torch.kernel_times import KernelTimes, has_workspace
+from plimsoll_torch.kernel_times import H200_COPIES, KernelTimes, has_workspace
 from plimsoll_torch.operators import span_bytes, tensors
 from plimsoll_torch import saved_set
 from plimsoll_torch.saved_set import greedy, simulate
-from plimsoll_torch.schedule import find_schedule, least_schedule
+from plimsoll_torch.schedule import BACK, find_schedule, least_schedule
 from plimsoll_torch.task_graph import TaskGraph, maker, output_of
 
-VERSION = 10  # of the plans: changes when the same request would be planned otherwise
+VERSION = 11  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
 _SLACK_BITS = 10  # one part in 1,024 of the room
@@ -58,6 +59,9 @@ class GraphPlan:
     audited: bool = False  # the peak is what the generated code allocates
     stepped_bytes: int = 0  # of gradients that the optimizer uses inside the backward pass
     why: str = ""  # of a saved set: why no schedule
+    offloaded: int = 0  # values that wait in host memory
+    offloaded_bytes: int = 0
+    smallest_with_offload: int = 0  # by the model, where the least was planned and copies were not allowed
     limiting: list = field(default_factory=list)  # {"name", "module", "bytes"}
     tensors: list = field(default_factory=list)  # {"name", "module", "bytes", "fate", "seconds"}
     timeline: list = field(default_factory=list)  # (live bytes, whether in the forward pass)
@@ -122,6 +126,11 @@ class Partitioner(CustomPartitionerFn):
             self.times[device] = KernelTimes(device, self.measure)
         return self.times[device]
 
+    def _copies(self, times):
+        """What a copy to the host and back costs; None: nothing is copied."""
+        offload = self.holder.offload
+        return times.copy_rates() if offload is True else times.copy_rates(float(offload)) if offload else None
+
     def _scratch_of(self, node):
         """Bytes that a library's kernel takes while it runs; 0 where that was not measured."""
         if not has_workspace(node):
@@ -141,6 +150,7 @@ class Partitioner(CustomPartitionerFn):
         own = simulate(tasks, {tasks.index[n] for n in theirs if n in tasks.index})
         all_saved = simulate(tasks, tasks.forward_values())
         room = self.holder.room(tasks)
+        self.copies = self._copies(times)
         planned = GraphPlan(
             by="pytorch", fits=room is None or own.peak <= room, room=room, peak=own.peak, saved_bytes=own.saved_bytes,
             gradient_bytes=sum(v.bytes for v in tasks.values if v.keep and not v.forward), resident_bytes=tasks.resident_bytes,
@@ -164,14 +174,14 @@ class Partitioner(CustomPartitionerFn):
 
     def _within(self, tasks, room):
         # Strides that Inductor pads are not in the model: a plan to the last byte would be compiled twice.
-        found = find_schedule(tasks, room - max(0, room >> _SLACK_BITS), **self.search)
+        found = find_schedule(tasks, room - max(0, room >> _SLACK_BITS), copies=self.copies, **self.search)
         if not found.fits and found.smallest_bytes <= room:
-            found = find_schedule(tasks, room, **self.search)
+            found = find_schedule(tasks, room, copies=self.copies, **self.search)
         for _ in range(_TRIES_BELOW):
             if not found.fits or found.peak <= room:
                 break
             # What was planned fits, the forward pass that makes everything once does not: planned for less, it may.
-            below = find_schedule(tasks, max(0, found.asked - (found.peak - room)), **self.search)
+            below = find_schedule(tasks, max(0, found.asked - (found.peak - room)), copies=self.copies, **self.search)
             if not below.fits or below.peak >= found.peak:
                 break
             found = below
@@ -180,7 +190,9 @@ class Partitioner(CustomPartitionerFn):
     def _fit(self, graph, info, tasks, room, planned, least):
         found = None if least else self._within(tasks, room)
         if found is None or not found.fits:
-            found = least_schedule(tasks)
+            found = least_schedule(tasks, self.copies)
+            if self.copies is None:
+                planned.smallest_with_offload = find_schedule(tasks, 0, copies=tasks.times.copy_rates(H200_COPIES), work=1, threads=1).smallest_bytes
         planned.limiting = workspace_at_most(tasks) + [describe(tasks.values[i]) for i in found.limiting[:8]]
         planned.smallest_bytes = found.smallest_bytes
         planned.bound_seconds = found.bound_seconds
@@ -189,12 +201,14 @@ class Partitioner(CustomPartitionerFn):
                                       and n not in info.tangents_closure]
         if found.fits:
             try:
-                nodes = rewrite.rewrite_backward(graph, info, tasks, found.saved, found.backward)
+                nodes = rewrite.rewrite_backward(graph, info, tasks, found.saved, found.backward, found.leaving)
                 planned.by, planned.peak, planned.saved_bytes = "schedule", found.peak, found.saved_bytes
                 planned.fits = found.peak <= room
                 self._count(planned, found.saved, found.again, found.seconds)
+                gone = {i for what, i in found.backward if what == BACK}
+                planned.offloaded, planned.offloaded_bytes = len(gone), sum(tasks.values[i].bytes for i in gone)
                 self._draw(planned, tasks, found)
-                return always + nodes, self._fates(tasks, found.saved, found.again)
+                return always + nodes, self._fates(tasks, found.saved, found.again, gone)
             except rewrite.CannotRewrite as problem:
                 planned.why = str(problem)
         return self._fit_saved_set(tasks, room, planned, always, least)
@@ -220,14 +234,14 @@ class Partitioner(CustomPartitionerFn):
         planned.at_peak = [describe(tasks.values[i]) for i in sorted(found.at_peak, key=lambda i: -tasks.values[i].bytes)[:24]]
 
     @staticmethod
-    def _fates(tasks, kept, again):
+    def _fates(tasks, kept, again, gone=frozenset()):
         """What happens to each value of the forward pass that the backward pass needs."""
         runs = {}
         for i in again:
             runs[i] = runs.get(i, 0) + 1
         told = []
-        for i in sorted(set(kept) | set(runs)):
+        for i in sorted(set(kept) | set(runs) | gone):
             value = tasks.values[i]
-            fate = f"recomputed {runs[i]} ×" if i in runs and i not in kept else "kept" if i not in runs else "kept, then recomputed"
+            fate = "in host memory" if i in gone else f"recomputed {runs[i]} ×" if i in runs and i not in kept else "kept" if i not in runs else "kept, then recomputed"
             told.append(dict(describe(value), fate=fate, seconds=value.seconds * runs.get(i, 0)))
         return told

@@ -48,10 +48,16 @@ def _backward_order(graph, saved):
     return order
 
 
-def _play(graph, order, held, hold, outcome, forward):
-    """Runs tasks in order from `held` on, frees what nobody reads any more but `hold`; what is there at the end."""
+def _play(graph, order, held, hold, outcome, forward, until):
+    """Runs tasks in order from `held` on, frees what nobody reads any more but `hold`; what is there at the end. until[value]: the task
+    behind which a value may be freed, though nobody reads it any more."""
     values = graph.values
     last = {k: s for s, i in enumerate(order) for k in [i, *values[i].inputs]}
+    waits = {}
+    for k, s in until.items():
+        if s > last[k]:
+            last[k] = s
+            waits.setdefault(s, []).append(k)
     live, inside = sum(values[i].bytes for i in held), set(held)
     for s, i in enumerate(order):
         value = values[i]
@@ -63,23 +69,23 @@ def _play(graph, order, held, hold, outcome, forward):
         outcome.timeline.append((now, forward))
         live += value.bytes
         inside.add(i)
-        for k in dead + ([i] if last[i] == s and i not in hold else []):
+        for k in dead + [k for k in waits.get(s, ()) if k not in hold and k != i] + ([i] if last[i] == s and i not in hold else []):
             inside.discard(k)
             live -= values[k].bytes
     return inside
 
 
-def simulate(graph, saved, only_forward=False):
+def simulate(graph, saved, only_forward=False, until=None):
     values = graph.values
-    saved = set(saved) | {i for i, v in enumerate(values) if v.forward and not v.recompute}
+    saved = set(saved) | {i for i, v in enumerate(values) if v.forward and not v.recompute and i not in (until or {})}
     crossing = _needed(graph, saved) & saved
     outcome = Outcome(crossing=crossing, saved_bytes=sum(values[i].bytes for i in crossing))
     results = {i for i in graph.forward_values() if values[i].out}
-    inside = _play(graph, range(graph.first_backward), (), crossing | results, outcome, True)
+    inside = _play(graph, range(graph.first_backward), (), crossing | results, outcome, True, until or {})
     if only_forward:
         return outcome
     order = _backward_order(graph, saved)
-    _play(graph, order, inside, {i for i, v in enumerate(values) if v.keep}, outcome, False)
+    _play(graph, order, inside, {i for i, v in enumerate(values) if v.keep}, outcome, False, {})
     outcome.again = [i for i in order if values[i].forward]
     outcome.seconds = sum(values[i].seconds for i in outcome.again)
     outcome.flops = sum(values[i].flops for i in outcome.again)

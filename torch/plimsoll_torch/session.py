@@ -29,7 +29,7 @@ import torch._inductor.config
 from plimsoll_torch import fusion, padding, resident, stored
 from plimsoll_torch.allocation_audit import Watcher
 from plimsoll_torch.attempts import Attempts
-from plimsoll_torch.byte_size import show_bytes
+from plimsoll_torch.byte_size import parse_bytes, show_bytes
 from plimsoll_torch.cache_folder import cache_folder
 from plimsoll_torch.errors import BudgetExceeded, DoesNotFit
 from plimsoll_torch.partitioner import VERSION, GraphPlan, Partitioner
@@ -49,7 +49,7 @@ class _PlanAgain(BaseException):
 class Session:
     """Callable in the place of the model; `model.plimsoll`."""
 
-    def __init__(self, function, model, budget, optimizer=None, reserve=0, verify=True, search=None, measure=True, stepper=None, **compile_options):
+    def __init__(self, function, model, budget, optimizer=None, reserve=0, verify=True, search=None, measure=True, stepper=None, offload=False, **compile_options):
         self.function, self.model, self.optimizer = function, model, optimizer
         self.budget, self.reserve, self.verify = budget, reserve, verify
         self.search, self.measure, self.compile_options = dict(search or {}), measure, compile_options
@@ -57,7 +57,7 @@ class Session:
         self.plans, self.attempts, self.problem, self.audit = [], Attempts(), None, None
         self.resident = self.state_to_come = 0
         self.stored_at = self.known = None
-        self.stepper, self.steps_in_backward = stepper, stepper is not None
+        self.stepper, self.steps_in_backward, self.offload = stepper, stepper is not None, offload
         self.before_optimizer = None  # measured up to the optimizer's step
         if optimizer is not None and verify:
             optimizer.register_step_pre_hook(self._optimizer_steps)
@@ -82,6 +82,8 @@ class Session:
             options["graph_partition"] = False
         if self.steps_in_backward:
             options["post_grad_custom_post_pass"] = PlaceSteps()
+        if self.offload and hasattr(torch._inductor.config, "reorder_for_peak_memory"):
+            options["reorder_for_peak_memory"] = False  # it would put each copy next to its wait
         if self.attempts.strict:
             options.update(fusion.strict_options())
         if not caches:
@@ -104,7 +106,7 @@ class Session:
         # What is planned depends on the bytes that are left, whoever has the others: AdamW under a budget larger by its state
         # finds what was compiled with SGD.
         left = self.budget - self.margin - self.reserve - self.resident - self.state_to_come
-        return (left, self.attempts.key(), tuple(sorted(self.search.items())), self.steps_in_backward)
+        return (left, self.attempts.key(), tuple(sorted(self.search.items())), self.steps_in_backward, self.offload)
 
     # What the partitioner asks and tells.
 
@@ -167,8 +169,14 @@ class Session:
             raise _PlanAgain
         parts = self._fixed(planned.gradient_bytes + planned.stepped_bytes)
         remedy = "" if planned.by != "saved set" else f"the backward pass could not be written anew: {planned.why}"
+        with_offload = planned.smallest_with_offload + max(0, planned.peak - planned.modelled_bytes)
+        if planned.smallest_with_offload and with_offload <= planned.peak - short and self._has_a_host():
+            remedy = "with offload=True it may fit: values that wait for the backward pass then wait in host memory"
         self.problem = DoesNotFit(self.budget, self.budget + short, planned.limiting or planned.at_peak[:8], parts, remedy, planned.at_peak if planned.audited else ())
         raise self.problem
+
+    def _has_a_host(self):
+        return self.meter.cuda
 
     # Calls.
 
@@ -403,7 +411,7 @@ def refuse_modes(mode, options):
 
 
 def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None, options=None, search=None, measure=True,
-            step_in_backward=False, **others):
+            step_in_backward=False, offload=False, **others):
     """torch.compile under a budget: what a training step allocates on the device stays within it.
 
     model      a module, which is compiled in place and returned, or a function
@@ -412,10 +420,11 @@ def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None,
     reserve    bytes that somebody else will allocate during the step
     step_in_backward   use each gradient where it is made, so that they never exist together; clipping, gradient scalers and
                accumulation are then refused
+    offload    values may wait in host memory for the backward pass, where that is faster than computing them again: priced by the copies that
+               the GPU was measured to make, or by this many bytes a second ("20GiB")
     verify     measure a step on the GPU and plan again if it is over
     mode, options, dynamic, fullgraph   as torch.compile's
     """
-    from plimsoll_torch.byte_size import parse_bytes
     budget, reserve = parse_bytes(budget), parse_bytes(reserve, "reserve") if reserve else 0
     refuse_modes(mode, options)
     if mode is not None:
@@ -424,15 +433,28 @@ def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None,
         raise TypeError(f"compile: unknown option '{unknown}'; torch.compile's dynamic, fullgraph, mode and options are passed on")
     if step_in_backward and (options or {}).get("post_grad_custom_post_pass") is not None:
         raise ValueError("compile: step_in_backward needs Inductor's post_grad_custom_post_pass for itself; leave one of the two out")
+    offload = _offload(offload, model)
     end_for(optimizer)
     stepper = StepInBackward(model, optimizer) if step_in_backward else None
     if not isinstance(model, torch.nn.Module):
-        session = Session(model, None, budget, optimizer, reserve, verify, search, measure, options=options, **others)
+        session = Session(model, None, budget, optimizer, reserve, verify, search, measure, offload=offload, options=options, **others)
         return _function(model, session)
-    session = Session(model._call_impl, model, budget, optimizer, reserve, verify, search, measure, stepper, options=options, **others)
+    session = Session(model._call_impl, model, budget, optimizer, reserve, verify, search, measure, stepper, offload, options=options, **others)
     model._compiled_call_impl = session
     object.__setattr__(model, "plimsoll", session)
     return model
+
+
+def _offload(given, model):
+    if given in (False, None):
+        return False
+    if given is not True:
+        return parse_bytes(given, "offload")
+    on_gpu = resident.device_of(model).type == "cuda" if isinstance(model, torch.nn.Module) else torch.cuda.is_available()
+    if not on_gpu:
+        raise ValueError("offload: True asks for the rates of a GPU's copies, and the model is on none; move it first, or say how many bytes "
+                         'a second to plan with, offload="20GiB"')
+    return True
 
 
 def _function(function, session):
