@@ -186,10 +186,13 @@ class KernelTimes:
         smallest = _LEAST_COPY if self.device.type == "cuda" else 1
         if given or not self.measure:
             return CopyRates(given or H200_COPIES, given or H200_COPIES, smallest=smallest)
-        with unset_fake_temporarily(), torch.no_grad():
+        def copy(out):
             host, there = torch.empty(_COPIED, dtype=torch.uint8, pin_memory=True), torch.empty(_COPIED, dtype=torch.uint8, device=self.device)
-            out, back = (_COPIED / self._measured(f"copy {name}", lambda to=to, of=of: time_on_device(lambda: to.copy_(of, non_blocking=True)), (_COPIED / H200_COPIES, 0))[0]
-                         for name, to, of in (("out", host, there), ("in", there, host)))
+            to, of = (host, there) if out else (there, host)
+            return time_on_device(lambda: to.copy_(of, non_blocking=True))
+        with unset_fake_temporarily(), torch.no_grad():
+            out, back = (_COPIED / self._measured(f"copy {'out' if out else 'in'}", lambda out=out: copy(out), (_COPIED / H200_COPIES, 0))[0]
+                         for out in (True, False))
         return CopyRates(out, back, smallest=smallest)
 
     @staticmethod

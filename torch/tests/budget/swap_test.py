@@ -16,7 +16,7 @@ import plimsoll_torch as pt  # noqa: E402
 from measured import difference, gradients, peak_of  # noqa: E402
 from models import Transformer, _words  # noqa: E402
 from offload_test import DEVICE, late  # noqa: E402
-from plimsoll_torch import preview, swap  # noqa: E402
+from plimsoll_torch import partitioner, preview, swap  # noqa: E402
 from plimsoll_torch.schedule import BACK, OUT, find_schedule, least_schedule  # noqa: E402
 from plimsoll_torch.session import Session  # noqa: E402
 
@@ -79,7 +79,9 @@ class Swap(unittest.TestCase):
 
     def test_a_refusal_says_that_the_host_may_help(self):
         model, arguments = words()
-        with mock.patch.object(Session, "_has_a_host", lambda _: True), self.assertRaisesRegex(pt.DoesNotFit, "offload=True"):
+        nothing = lambda tasks, budget, **search: find_schedule(tasks, 0, **search)  # a search that never finds a plan
+        with (mock.patch.object(partitioner, "find_schedule", nothing), mock.patch.object(Session, "_has_a_host", lambda _: True),
+              self.assertRaisesRegex(pt.DoesNotFit, "offload=True")):
             self.compiled(model, arguments, self.budget(model, arguments, 1.05))
 
     def test_true_without_a_gpu_is_refused_with_a_sentence(self):
