@@ -13,9 +13,12 @@ The learning rate is 0: loss and norm of the gradients must agree between modes.
     compile       torch.compile as it is
     budget0.5     torch.compile with torch._functorch.config.activation_memory_budget = 0.5
     chunker       torch.compile with Inductor's auto_chunker, which computes a loss over logits in parts; chunker0.5 under that budget too
+    inductor_offload   torch.compile with enable_activation_offloading: all that is saved and has 8 MiB waits in host memory (PyTorch marks
+                  it as "testing purpose"); inductor_offload128 from 128 MiB on
     at7000        pt.compile at 7,000 MiB; any number
+    host4500      pt.compile at 4,500 MiB with offload=True: values may wait in host memory; any number, and hostsplit4000 with the loss in parts
     step          ours with the optimizer's step inside the backward pass (step_in_backward), at STEP_BARS
-    split         ours with the loss over the vocabulary in 8 parts (pt.linear_cross_entropy), at SPLIT_BARS
+    split         ours with the loss over the vocabulary in 8 parts (pt.linear_cross_entropy), at SPLIT_BARS; split2000 at 2,000 MiB
     ours+adamw    and any other mode: fused AdamW instead of SGD; its state is added to the budget
     ours+adamw_offload   its state in host memory (pt.offload_optimizer)
     checkpoint    eager, every block recomputed;  eager
@@ -398,9 +401,9 @@ class Child:
         plan = session.plans[-1]
         self.facts.update(budget_mib=budget / MIB, planned_mib=session.planned_peak() / MIB, first_planned_mib=first / MIB,
                           modelled_mib=plan.modelled_bytes / MIB, code_mib=plan.peak / MIB, audited=plan.audited, resident_mib=session.resident / MIB,
-                          margin_mib=session.margin / MIB, replans=session.replans, unseen_mib=sum(session.unseen.values()) / MIB, by=plan.by, again=plan.again,
+                          margin_mib=session.margin / MIB, replans=session.replans, unseen_mib=sum(session.attempts.unseen.values()) / MIB, by=plan.by, again=plan.again,
                           twice=plan.twice, again_ms=plan.again_seconds * 1e3, planned_ms=plan.step_seconds * 1e3, bound_ms=plan.bound_seconds * 1e3,
-                          plan_s=plan.plan_seconds, saved_mib=plan.saved_bytes / MIB, graphs=len(session.plans), compile_s=time.time() - begun)
+                          plan_s=plan.plan_seconds, offloaded=plan.offloaded, offloaded_mib=plan.offloaded_bytes / MIB, saved_mib=plan.saved_bytes / MIB, graphs=len(session.plans), compile_s=time.time() - begun)
         with open(os.path.join(os.environ["BENCH_OUT"], f"{self.name}.{self.mode}.peak.json"), "w", encoding="utf-8") as file:
             json.dump(dict(measured=self.at_peak(model), planned=plan.at_peak, limiting=plan.limiting), file, indent=0)
         return model
@@ -414,6 +417,19 @@ class Child:
         self.step(compiled)
         self.facts.update(compile_s=time.time() - begun)
         return compiled
+
+    def offload_by_inductor(self, smallest):
+        import torch._functorch.config as functorch
+        import torch._inductor.config as inductor
+
+        def mark(graph):
+            for node in graph.nodes:
+                value = node.meta.get("val")
+                if node.op == "call_function" and isinstance(value, self.torch.Tensor) and value.numel() * value.element_size() >= smallest:
+                    node.meta["should_offload"] = True
+        functorch.enable_activation_offloading = functorch.activation_offload_separate_stream = True
+        functorch.activation_offload_sink_wait = functorch.activation_reload_prefetch = True
+        inductor.joint_custom_post_pass = mark
 
     def eager(self, mode):
         on_cpu = lambda: self.torch.autograd.graph.save_on_cpu(pin_memory=self.cuda)
@@ -447,13 +463,20 @@ class Child:
             return self.theirs(float(mode[7:] or 1.0))
         if mode == "ours":
             return self.ours(budget(BARS[self.name][0]))
+        if mode.startswith("inductor_offload"):
+            self.offload_by_inductor(int(mode[16:] or 8) * MIB if self.cuda else 1)
+            return self.theirs(1.0)
+        if mode.startswith("host"):
+            if mode.startswith("hostsplit"):
+                self.model.split_loss = 8
+            return self.ours(budget(int(mode.removeprefix("host").removeprefix("split"))), offload=True if self.cuda else "100GiB")
         if mode.startswith("at"):
             return self.ours(budget(int(mode[2:])))
         if mode == "step":
             return self.ours(budget(STEP_BARS[self.name]), step_in_backward=True)
-        if mode == "split":
+        if mode.startswith("split"):
             self.model.split_loss = 8
-            return self.ours(budget(SPLIT_BARS[self.name]))
+            return self.ours(budget(int(mode[5:] or SPLIT_BARS[self.name])))
         return self.eager(mode)
 
     def serve(self):

@@ -21,6 +21,7 @@ import torch
 from torch._inductor.graph import GraphLowering
 
 from plimsoll_torch.operators import block_of
+from plimsoll_torch.swap import COPY_OUT
 
 _NAMES_ONLY = ("reinterpret_tensor", "view_as", "as_strided", "alias")
 
@@ -208,6 +209,8 @@ def _layout_bytes(graph, node):
 def _sizes(graph):
     found = {}
     for buffer in graph.buffers:
+        if getattr(buffer, "op_overload", None) is COPY_OUT:  # lies on the host
+            continue
         with contextlib.suppress(Exception):  # a buffer without a layout has no bytes
             size = _layout_bytes(graph, buffer)
             if size is not None:

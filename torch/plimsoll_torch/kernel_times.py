@@ -24,12 +24,16 @@ from torch.utils.flop_counter import flop_registry
 
 from plimsoll_torch.cache_folder import cache_folder
 from plimsoll_torch.operators import is_overload, node_bytes, packet, size_hint, tensors
+from plimsoll_torch.swap import CopyRates
 
 exclusive = contextlib.nullcontext  # entered around what is timed; a benchmark puts a lock between processes here
 _RUNS = 3
 _LONG_ENOUGH = 2e-3  # seconds between two events
 _CONVOLUTIONS = {torch.ops.aten.convolution, torch.ops.aten.convolution_backward}
 _MOST_ON_CPU = 1 << 30  # bytes of operands; larger convolutions are not run to see what they allocate
+_COPIED = 1 << 26  # bytes that are copied to measure it
+_LEAST_COPY = 1 << 20  # bytes of a value on a GPU that is worth a copy
+H200_COPIES = 50e9
 _SHARE_OF_FREE = 0.25  # of the memory that is free, for the operands of one kernel
 
 
@@ -176,6 +180,20 @@ class KernelTimes:
             flops = {str(d): work / self._measured(f"{self.prefix}rate {d}", lambda d=d: product(d), (work / H200_RATES.flops[str(d)], 0))[0]
                      for d in (torch.bfloat16, torch.float16, torch.float32)}
             return Rates(flops, moved / self._measured("bandwidth", copy, (moved / H200_RATES.bandwidth, 0))[0], 2e-6)
+
+    def copy_rates(self, given=None):
+        """Between the device and pinned host memory, beside nothing else: those that are given, else measured, else an H200's."""
+        smallest = _LEAST_COPY if self.device.type == "cuda" else 1
+        if given or not self.measure:
+            return CopyRates(given or H200_COPIES, given or H200_COPIES, smallest=smallest)
+        def copy(out):
+            host, there = torch.empty(_COPIED, dtype=torch.uint8, pin_memory=True), torch.empty(_COPIED, dtype=torch.uint8, device=self.device)
+            to, of = (host, there) if out else (there, host)
+            return time_on_device(lambda: to.copy_(of, non_blocking=True))
+        with unset_fake_temporarily(), torch.no_grad():
+            out, back = (_COPIED / self._measured(f"copy {'out' if out else 'in'}", lambda out=out: copy(out), (_COPIED / H200_COPIES, 0))[0]
+                         for out in (True, False))
+        return CopyRates(out, back, smallest=smallest)
 
     @staticmethod
     def _arguments(node, change):

@@ -6,11 +6,11 @@ PyTorch calls a partitioner through its option custom_partitioner_fn; its uuid()
 so a compilation is found again for the same budget only. Inside, PyTorch's own partitioner does everything but the
 choice: partitioners.choose_saved_values_set is ours while it runs.
 
-`holder` has the budget (session.py): room(tasks) says how many bytes a graph may use beside what is resident,
-done(GraphPlan, tasks) is told what was planned, cut(StepAudit) where PyTorch cut the graph, key() is all that decides,
-steps_in_backward whether gradients are used where they are made.
+`holder` has the budget (session.py): room(tasks) says how many bytes a graph may use beside what is resident, least() whether it is to
+use as few as it can, done(GraphPlan, tasks) is told what was planned, cut(StepAudit) where PyTorch cut the graph, key() is all that decides,
+steps_in_backward whether gradients are used where they are made, offload whether values may wait in host memory (True, or the bytes a second
+of copies).
 """
-import math
 import time
 from dataclasses import dataclass, field
 
@@ -20,19 +20,18 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from plimsoll_torch import rewrite, step_in_backward, stored
 from plimsoll_torch.allocation_audit import StepAudit
-from plimsoll_torch.kernel_times import KernelTimes, has_workspace
+from plimsoll_torch.kernel_times import H200_COPIES, KernelTimes, has_workspace
 from plimsoll_torch.operators import span_bytes, tensors
+from plimsoll_torch import saved_set
 from plimsoll_torch.saved_set import greedy, simulate
-from plimsoll_torch.schedule import find_schedule
+from plimsoll_torch.schedule import BACK, find_schedule, least_schedule
 from plimsoll_torch.task_graph import TaskGraph, maker, output_of
 
-VERSION = 9  # of the plans: changes when the same request would be planned otherwise
+VERSION = 11  # of the plans: changes when the same request would be planned otherwise
 _SLOWER_THAN_NOTHING = 0.001  # PyTorch's own choice is taken where it fits and costs at most this share of the step
 _LONGEST_TIMELINE = 600
 _SLACK_BITS = 10  # one part in 1,024 of the room
-_MORE_ROOM = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, math.inf)
 _TRIES_BELOW = 3
-_ABOVE_SMALLEST = (1.005, 1.02, 1.05)  # where the smallest plan is looked for anew
 
 
 @dataclass
@@ -60,6 +59,9 @@ class GraphPlan:
     audited: bool = False  # the peak is what the generated code allocates
     stepped_bytes: int = 0  # of gradients that the optimizer uses inside the backward pass
     why: str = ""  # of a saved set: why no schedule
+    offloaded: int = 0  # values that wait in host memory
+    offloaded_bytes: int = 0
+    smallest_with_offload: int = 0  # by the model, where the least was planned and copies were not allowed
     limiting: list = field(default_factory=list)  # {"name", "module", "bytes"}
     tensors: list = field(default_factory=list)  # {"name", "module", "bytes", "fate", "seconds"}
     timeline: list = field(default_factory=list)  # (live bytes, whether in the forward pass)
@@ -124,6 +126,11 @@ class Partitioner(CustomPartitionerFn):
             self.times[device] = KernelTimes(device, self.measure)
         return self.times[device]
 
+    def _copies(self, times):
+        """What a copy to the host and back costs; None: nothing is copied."""
+        offload = self.holder.offload
+        return times.copy_rates() if offload is True else times.copy_rates(float(offload)) if offload else None
+
     def _scratch_of(self, node):
         """Bytes that a library's kernel takes while it runs; 0 where that was not measured."""
         if not has_workspace(node):
@@ -143,17 +150,19 @@ class Partitioner(CustomPartitionerFn):
         own = simulate(tasks, {tasks.index[n] for n in theirs if n in tasks.index})
         all_saved = simulate(tasks, tasks.forward_values())
         room = self.holder.room(tasks)
+        self.copies = self._copies(times)
         planned = GraphPlan(
             by="pytorch", fits=room is None or own.peak <= room, room=room, peak=own.peak, saved_bytes=own.saved_bytes,
             gradient_bytes=sum(v.bytes for v in tasks.values if v.keep and not v.forward), resident_bytes=tasks.resident_bytes,
             keep_all_bytes=all_saved.peak, pytorch_bytes=own.peak, smallest_bytes=own.peak, values=len(tasks.values),
             kept=len(own.crossing), again=len(own.again), twice=0, again_seconds=own.seconds,
             step_seconds=tasks.base_seconds, bound_seconds=0.0, plan_seconds=0.0)
-        if room is None or own.peak <= room and own.seconds <= _SLOWER_THAN_NOTHING * tasks.base_seconds:
+        least = room is not None and self.holder.least()
+        if room is None or not least and own.peak <= room and own.seconds <= _SLOWER_THAN_NOTHING * tasks.base_seconds:
             chosen, fate = theirs, self._fates(tasks, own.crossing, own.again)
             self._draw(planned, tasks, own)
         else:
-            chosen, fate = self._fit(graph, info, tasks, room, planned)
+            chosen, fate = self._fit(graph, info, tasks, room, planned, least)
         if stepped:
             step_in_backward.insert_steps(graph, self.forward_outputs, {parameter for parameter, _ in stepped})
             chosen = list(dict.fromkeys([*chosen, *(parameter for parameter, _ in stepped)]))
@@ -163,49 +172,49 @@ class Partitioner(CustomPartitionerFn):
         self.holder.done(planned, tasks)
         return chosen
 
-    def _fit(self, graph, info, tasks, room, planned):
+    def _within(self, tasks, room):
         # Strides that Inductor pads are not in the model: a plan to the last byte would be compiled twice.
-        found = find_schedule(tasks, room - max(0, room >> _SLACK_BITS), **self.search)
+        found = find_schedule(tasks, room - max(0, room >> _SLACK_BITS), copies=self.copies, **self.search)
         if not found.fits and found.smallest_bytes <= room:
-            found = find_schedule(tasks, room, **self.search)
+            found = find_schedule(tasks, room, copies=self.copies, **self.search)
         for _ in range(_TRIES_BELOW):
             if not found.fits or found.peak <= room:
                 break
             # What was planned fits, the forward pass that makes everything once does not: planned for less, it may.
-            below = find_schedule(tasks, max(0, found.asked - (found.peak - room)), **self.search)
+            below = find_schedule(tasks, max(0, found.asked - (found.peak - room)), copies=self.copies, **self.search)
             if not below.fits or below.peak >= found.peak:
                 break
             found = below
+        return found
+
+    def _fit(self, graph, info, tasks, room, planned, least):
+        found = None if least else self._within(tasks, room)
+        if found is None or not found.fits:
+            found = least_schedule(tasks, self.copies)
+            if self.copies is None:
+                planned.smallest_with_offload = find_schedule(tasks, 0, copies=tasks.times.copy_rates(H200_COPIES), work=1, threads=1).smallest_bytes
         planned.limiting = workspace_at_most(tasks) + [describe(tasks.values[i]) for i in found.limiting[:8]]
         planned.smallest_bytes = found.smallest_bytes
         planned.bound_seconds = found.bound_seconds
-        if not found.fits and found.smallest_bytes > room:
-            smallest = found.smallest_bytes
-            for more in _ABOVE_SMALLEST:
-                found = find_schedule(tasks, int(smallest * more), **self.search)
-                if found.fits:
-                    planned.smallest_bytes = max(smallest, found.peak)
-                    break
         stored.mark(tasks)
         always = list(info.inputs) + [n for n in graph.nodes if n.op == "call_function" and partitioners.is_sym_node(n)
                                       and n not in info.tangents_closure]
         if found.fits:
             try:
-                nodes = rewrite.rewrite_backward(graph, info, tasks, found.saved, found.backward)
+                nodes = rewrite.rewrite_backward(graph, info, tasks, found.saved, found.backward, found.leaving)
                 planned.by, planned.peak, planned.saved_bytes = "schedule", found.peak, found.saved_bytes
                 planned.fits = found.peak <= room
                 self._count(planned, found.saved, found.again, found.seconds)
+                gone = {i for what, i in found.backward if what == BACK}
+                planned.offloaded, planned.offloaded_bytes = len(gone), sum(tasks.values[i].bytes for i in gone)
                 self._draw(planned, tasks, found)
-                return always + nodes, self._fates(tasks, found.saved, found.again)
+                return always + nodes, self._fates(tasks, found.saved, found.again, gone)
             except rewrite.CannotRewrite as problem:
                 planned.why = str(problem)
-        return self._fit_saved_set(tasks, room, planned, always)
+        return self._fit_saved_set(tasks, room, planned, always, least)
 
-    def _fit_saved_set(self, tasks, room, planned, always):
-        for more in _MORE_ROOM:
-            found = greedy(tasks, max(room, 1) * more)
-            if found is not None:
-                break
+    def _fit_saved_set(self, tasks, room, planned, always, least):
+        found = (None if least else greedy(tasks, room)) or saved_set.least(tasks)
         planned.by, planned.fits, planned.peak, planned.saved_bytes = "saved set", found.peak <= room, found.peak, found.saved_bytes
         planned.smallest_bytes = found.peak if found.peak > room else planned.smallest_bytes
         self._count(planned, found.crossing, found.again, found.seconds)
@@ -225,14 +234,14 @@ class Partitioner(CustomPartitionerFn):
         planned.at_peak = [describe(tasks.values[i]) for i in sorted(found.at_peak, key=lambda i: -tasks.values[i].bytes)[:24]]
 
     @staticmethod
-    def _fates(tasks, kept, again):
+    def _fates(tasks, kept, again, gone=frozenset()):
         """What happens to each value of the forward pass that the backward pass needs."""
         runs = {}
         for i in again:
             runs[i] = runs.get(i, 0) + 1
         told = []
-        for i in sorted(set(kept) | set(runs)):
+        for i in sorted(set(kept) | set(runs) | gone):
             value = tasks.values[i]
-            fate = f"recomputed {runs[i]} ×" if i in runs and i not in kept else "kept" if i not in runs else "kept, then recomputed"
+            fate = "in host memory" if i in gone else f"recomputed {runs[i]} ×" if i in runs and i not in kept else "kept" if i not in runs else "kept, then recomputed"
             told.append(dict(describe(value), fate=fate, seconds=value.seconds * runs.get(i, 0)))
         return told

@@ -67,7 +67,7 @@ class Preview:
 
 class _Listener:
     """Holds no budget: every graph is as PyTorch would cut it."""
-    steps_in_backward = False
+    steps_in_backward = offload = False
 
     def __init__(self):
         self.tasks, self.plans = [], []

@@ -19,6 +19,7 @@ def text(session):
         slower = p.again_seconds / p.step_seconds if p.step_seconds else 0.0
         lines.append(f"graph {i}: {p.by}; peak {show_bytes(p.peak)} beside what is resident (keeping all {show_bytes(p.keep_all_bytes)}, PyTorch's choice "
                      f"{show_bytes(p.pytorch_bytes)}); {p.kept} values kept ({show_bytes(p.saved_bytes)}), {p.again} recomputed, {p.twice} of them more than once; "
+                     f"{f'{p.offloaded} in host memory ({show_bytes(p.offloaded_bytes)}); ' if p.offloaded else ''}"
                      f"{slower:+.1%} time expected; planned in {p.plan_seconds:.1f} s")
         if p.why:
             lines.append(f"  no schedule, only a set of saved values: {p.why}")
@@ -26,12 +27,12 @@ def text(session):
 
 
 def _by_module(tensors):
-    """Bytes kept and recomputed, seconds, by module in the order of the forward pass."""
+    """Bytes kept, recomputed and in host memory, seconds, by module in the order of the forward pass."""
     rows = {}
     for one in tensors:
-        row = rows.setdefault(one["module"] or "(model)", [0, 0, 0.0])
-        row[0 if one["fate"].startswith("kept") else 1] += one["bytes"]
-        row[2] += one["seconds"]
+        row = rows.setdefault(one["module"] or "(model)", [0, 0, 0, 0.0])
+        row[0 if one["fate"].startswith("kept") else 2 if "host" in one["fate"] else 1] += one["bytes"]
+        row[3] += one["seconds"]
     return rows
 
 
@@ -57,8 +58,8 @@ def page(session):
     for i, p in enumerate(session.plans):
         parts.append(f"<h2>Graph {i}</h2>" + _picture(p.timeline))
         parts.append("<h3>By module</h3>" + _table(
-            ("module", "kept", "recomputed", "milliseconds"),
-            [(name, show_bytes(kept), show_bytes(again), f"{seconds * 1e3:.3f}") for name, (kept, again, seconds) in _by_module(p.tensors).items()]))
+            ("module", "kept", "recomputed", "in host memory", "milliseconds"),
+            [(name, show_bytes(kept), show_bytes(again), show_bytes(away), f"{seconds * 1e3:.3f}") for name, (kept, again, away, seconds) in _by_module(p.tensors).items()]))
         largest = sorted(p.tensors, key=lambda one: -one["bytes"])[:_LONGEST_TABLE]
         parts.append("<h3>Tensors that the backward pass needs, largest first</h3>" + _table(
             ("tensor", "module", "shape", "bytes", "", "milliseconds"),

@@ -4,6 +4,9 @@ PyTorch's partitioner takes a set of values to save and makes every other one ag
 make some values twice and free them in between (resnet50 at 25 %: 5.2 GB instead of 6.5), so whatever is made again is a
 copy of its own here, and PyTorch finds everything between the saved values and the gradients spelled out.
 
+What waits in host memory is copied out in the forward half, behind the value that the schedule says, and back in the backward half, where it
+is waited for in front of its first reader (swap.py).
+
 Copies keep their meta data. Inlined nodes and views are shared while what they read is the same copy.
 """
 import torch.fx as fx
@@ -11,7 +14,8 @@ from torch._functorch import partitioners
 from torch.utils._pytree import tree_map
 
 from plimsoll_torch.operators import aten, is_fusible, is_tangent, is_view, mutates
-from plimsoll_torch.schedule import COMPUTE
+from plimsoll_torch import swap
+from plimsoll_torch.schedule import BACK, COMPUTE, FREE, OUT
 from plimsoll_torch.task_graph import output_of
 
 
@@ -20,17 +24,21 @@ class CannotRewrite(Exception):
 
 
 class _Writer:
-    def __init__(self, graph, info, tasks, saved):
+    def __init__(self, graph, info, tasks, saved, hosts):
         self.graph, self.info, self.tasks = graph, info, tasks
         self.own = {n for v in tasks.values for n in v.nodes}
         self.current = {n: n for i in saved for n in tasks.values[i].nodes}  # what stands for a value's node now
         self.shared, self.fresh, self.once = {}, {}, {}
+        self.hosts, self.coming, self.going = hosts, {}, set()  # of a value's node: where it is on the host, and what is on its way back
 
     def present(self, n):
         if n.op != "call_function" or self.info.is_required_fw(n) and partitioners.is_sym_node(n):
             return n
         if n not in self.own:
             return self.copy(n)
+        if n in self.coming:
+            swap.end_in(self.graph, self.coming[n])
+            self.current[n] = self.coming.pop(n)
         if n not in self.current:
             raise CannotRewrite(f"the schedule reads '{n}' where it is not in memory")
         return self.current[n]
@@ -57,17 +65,34 @@ class _Writer:
                 self.current.update({n: n if is_tangent(n) else self.copy(n) for n in value.nodes})
             elif value.forward:
                 for n in value.nodes:
-                    self.current.pop(n, None)
+                    self._move(what, n)
+
+    def _move(self, what, n):
+        if what == BACK:
+            if n not in self.hosts:
+                raise CannotRewrite(f"the schedule brings '{n}' back, which was never copied out")
+            self.current.pop(n, None)
+            self.coming[n] = swap.start_in(self.graph, self.hosts[n], n)
+        elif what == OUT and n not in self.hosts:
+            self.hosts[n] = swap.start_out(self.graph, self.present(n), "backward")
+            self.going.add(n)
+        elif what == FREE:
+            if n in self.going and n in self.current:
+                swap.end_out(self.graph, self.hosts[n], self.current[n], "backward")
+                self.going.discard(n)
+            self.coming.pop(n, None)
+            self.current.pop(n, None)
 
 
-def rewrite_backward(graph, info, tasks, saved, steps):
-    """Writes the backward half anew; the nodes to save."""
+def rewrite_backward(graph, info, tasks, saved, steps, leaving=None):
+    """Writes the backward half anew, and the copies that leave the forward half; the nodes to save."""
     old = [n for n in graph.nodes if n.op == "call_function" and not info.is_required_fw(n)]
     if any(mutates(n) for n in old):
         raise CannotRewrite("the backward pass writes in place")
     before, end = list(graph.nodes), output_of(graph)
     arguments = end.args
-    writer = _Writer(graph, info, tasks, saved)
+    hosts = swap.write_copies_out(graph, tasks, leaving or {})
+    writer = _Writer(graph, info, tasks, saved, dict(hosts))
     try:
         with graph.inserting_before(end):
             writer.run(steps)
@@ -83,7 +108,7 @@ def rewrite_backward(graph, info, tasks, saved, steps):
             graph.erase_node(n)
         raise
     left = set(graph.nodes)
-    return [n for i in sorted(saved) for n in tasks.values[i].nodes if n in left]
+    return [n for i in sorted(saved) for n in tasks.values[i].nodes if n in left] + list(hosts.values())
 
 
 def keep_sums_apart(graph, info):

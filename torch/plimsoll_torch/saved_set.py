@@ -48,10 +48,16 @@ def _backward_order(graph, saved):
     return order
 
 
-def _play(graph, order, held, hold, outcome, forward):
-    """Runs tasks in order from `held` on, frees what nobody reads any more but `hold`; what is there at the end."""
+def _play(graph, order, held, hold, outcome, forward, until):
+    """Runs tasks in order from `held` on, frees what nobody reads any more but `hold`; what is there at the end. until[value]: the task
+    behind which a value may be freed, though nobody reads it any more."""
     values = graph.values
     last = {k: s for s, i in enumerate(order) for k in [i, *values[i].inputs]}
+    waits = {}
+    for k, s in until.items():
+        if s > last[k]:
+            last[k] = s
+            waits.setdefault(s, []).append(k)
     live, inside = sum(values[i].bytes for i in held), set(held)
     for s, i in enumerate(order):
         value = values[i]
@@ -63,23 +69,23 @@ def _play(graph, order, held, hold, outcome, forward):
         outcome.timeline.append((now, forward))
         live += value.bytes
         inside.add(i)
-        for k in dead + ([i] if last[i] == s and i not in hold else []):
+        for k in dead + [k for k in waits.get(s, ()) if k not in hold and k != i] + ([i] if last[i] == s and i not in hold else []):
             inside.discard(k)
             live -= values[k].bytes
     return inside
 
 
-def simulate(graph, saved, only_forward=False):
+def simulate(graph, saved, only_forward=False, until=None):
     values = graph.values
-    saved = set(saved) | {i for i, v in enumerate(values) if v.forward and not v.recompute}
+    saved = set(saved) | {i for i, v in enumerate(values) if v.forward and not v.recompute and i not in (until or {})}
     crossing = _needed(graph, saved) & saved
     outcome = Outcome(crossing=crossing, saved_bytes=sum(values[i].bytes for i in crossing))
     results = {i for i in graph.forward_values() if values[i].out}
-    inside = _play(graph, range(graph.first_backward), (), crossing | results, outcome, True)
+    inside = _play(graph, range(graph.first_backward), (), crossing | results, outcome, True, until or {})
     if only_forward:
         return outcome
     order = _backward_order(graph, saved)
-    _play(graph, order, inside, {i for i, v in enumerate(values) if v.keep}, outcome, False)
+    _play(graph, order, inside, {i for i, v in enumerate(values) if v.keep}, outcome, False, {})
     outcome.again = [i for i in order if values[i].forward]
     outcome.seconds = sum(values[i].seconds for i in outcome.again)
     outcome.flops = sum(values[i].flops for i in outcome.again)
@@ -98,19 +104,39 @@ def _price(graph, i, saved, again):
     return cost / values[i].bytes
 
 
-def greedy(graph, budget):
-    """From saving all: drop at the peak what costs least time a byte, then take back what still fits. None: stuck."""
+def _dropping(graph, budget):
+    """From saving all: at the peak, what costs least time a byte is dropped, until it fits or nothing is left to drop. (saved, Outcome) each time."""
     values, saved = graph.values, graph.forward_values()
     now = simulate(graph, saved)
+    yield saved, now
     while now.peak > budget:
         again = set(now.again)
         options = [i for i in now.at_peak & now.crossing if values[i].recompute and values[i].bytes]
         if not options:
-            return None
-        saved.discard(min(options, key=lambda i: _price(graph, i, saved, again)))
+            return
+        saved = saved - {min(options, key=lambda i: (_price(graph, i, saved, again), i))}
         now = simulate(graph, saved)
+        yield saved, now
+
+
+def _take_back(graph, saved, now, budget):
+    """What still fits."""
+    values = graph.values
     for i in sorted(now.again, key=lambda i: -values[i].seconds / max(values[i].bytes, 1)):
         then = simulate(graph, saved | {i})
         if then.peak <= budget and then.seconds < now.seconds:
             saved, now = saved | {i}, then
     return now
+
+
+def greedy(graph, budget):
+    """The best set within the budget that a greedy search finds; None: stuck."""
+    for saved, now in _dropping(graph, budget):
+        pass
+    return _take_back(graph, saved, now, budget) if now.peak <= budget else None
+
+
+def least(graph):
+    """The set with the lowest peak on the way to where the search is stuck; it knows nothing of a budget."""
+    saved, now = min(_dropping(graph, 0), key=lambda one: one[1].peak)
+    return _take_back(graph, saved, now, now.peak)

@@ -28,7 +28,8 @@ import torch._inductor.config
 
 from plimsoll_torch import fusion, padding, resident, stored
 from plimsoll_torch.allocation_audit import Watcher
-from plimsoll_torch.byte_size import show_bytes
+from plimsoll_torch.attempts import Attempts
+from plimsoll_torch.byte_size import parse_bytes, show_bytes
 from plimsoll_torch.cache_folder import cache_folder
 from plimsoll_torch.errors import BudgetExceeded, DoesNotFit
 from plimsoll_torch.partitioner import VERSION, GraphPlan, Partitioner
@@ -38,9 +39,6 @@ from plimsoll_torch.step_in_backward import PlaceSteps, StepInBackward, end_for
 _GRAIN = 2**20  # resident bytes are rounded up to it: PyTorch's caches are found again
 _torch_compile = torch.compile  # python -m plimsoll_torch puts another in its place
 _MOST_REPLANS = 2
-_WORTH_PLANNING_AGAIN = 0.05  # share of a graph's room that its code leaves unused
-_LITTLE_UNSEEN = 0.06  # share of a graph's room that its code takes beyond the model
-_MOST_RETRIES = 4  # for graphs that make an earlier one save less
 REFUSED_MODES = ("reduce-overhead", "max-autotune")
 
 
@@ -51,17 +49,15 @@ class _PlanAgain(BaseException):
 class Session:
     """Callable in the place of the model; `model.plimsoll`."""
 
-    def __init__(self, function, model, budget, optimizer=None, reserve=0, verify=True, search=None, measure=True, stepper=None, **compile_options):
+    def __init__(self, function, model, budget, optimizer=None, reserve=0, verify=True, search=None, measure=True, stepper=None, offload=False, **compile_options):
         self.function, self.model, self.optimizer = function, model, optimizer
         self.budget, self.reserve, self.verify = budget, reserve, verify
         self.search, self.measure, self.compile_options = dict(search or {}), measure, compile_options
         self.margin, self.replans, self.measured = 0, 0, None
-        self.plans, self.later, self.unseen, self.problem, self.audit = [], {}, {}, None, None
-        self.widened = {}  # graph -> what was taken as unseen before it was planned for the difference
+        self.plans, self.attempts, self.problem, self.audit = [], Attempts(), None, None
         self.resident = self.state_to_come = 0
-        self.strict = False  # Inductor fuses only neighbours
         self.stored_at = self.known = None
-        self.stepper, self.steps_in_backward = stepper, stepper is not None
+        self.stepper, self.steps_in_backward, self.offload = stepper, stepper is not None, offload
         self.before_optimizer = None  # measured up to the optimizer's step
         if optimizer is not None and verify:
             optimizer.register_step_pre_hook(self._optimizer_steps)
@@ -86,7 +82,9 @@ class Session:
             options["graph_partition"] = False
         if self.steps_in_backward:
             options["post_grad_custom_post_pass"] = PlaceSteps()
-        if self.strict:
+        if self.offload and hasattr(torch._inductor.config, "reorder_for_peak_memory"):
+            options["reorder_for_peak_memory"] = False  # it would put each copy next to its wait
+        if self.attempts.strict:
             options.update(fusion.strict_options())
         if not caches:
             options.update({"fx_graph_cache": False, "fx_graph_remote_cache": False})
@@ -101,15 +99,14 @@ class Session:
     def _compile_graph(self, inductor, graph, inputs):
         """What changes PyTorch is around a compilation, not around each call: a step that compiles nothing is as fast as with torch.compile."""
         functorch = {"force_non_lazy_backward_lowering": True} if self.caches else {"force_non_lazy_backward_lowering": True, "enable_autograd_cache": False}
-        with Watcher(self._generated), fusion.distance(self.strict), padding.decided(), stored.as_planned(), torch._functorch.config.patch(**functorch):
+        with Watcher(self._generated), fusion.distance(self.attempts.strict), padding.decided(), stored.as_planned(), torch._functorch.config.patch(**functorch):
             return inductor(graph, inputs)
 
     def key(self):
         # What is planned depends on the bytes that are left, whoever has the others: AdamW under a budget larger by its state
         # finds what was compiled with SGD.
         left = self.budget - self.margin - self.reserve - self.resident - self.state_to_come
-        return (left, tuple(sorted(self.later.items())), tuple(sorted(self.unseen.items())),
-                tuple(sorted(self.search.items())), self.strict, self.steps_in_backward)
+        return (left, self.attempts.key(), tuple(sorted(self.search.items())), self.steps_in_backward, self.offload)
 
     # What the partitioner asks and tells.
 
@@ -124,11 +121,15 @@ class Session:
         others = max(0, resident.gradient_bytes(parameters) - own_gradients - sum(p.gradient_bytes + p.stepped_bytes for p in self.in_call))
         return {"parameters, inputs and whatever else is allocated": now, "optimizer state to come": self.state_to_come,
                 "gradients of later graphs": others, "reserve": self.reserve, "margin": self.margin,
-                "later graphs": self.later.get(len(self.in_call), 0), "beyond the model": self.unseen.get(len(self.in_call), 0)}
+                "later graphs": self.attempts.later.get(len(self.in_call), 0), "beyond the model": self.attempts.unseen.get(len(self.in_call), 0)}
 
     def room(self, tasks):
         own = sum(v.bytes for i, v in enumerate(tasks.values) if not v.forward and (v.keep or v.node in tasks.passing))
         return self.budget - sum(self._fixed(own).values())
+
+    def least(self):
+        """Whether the graph that is planned now is to be planned for the least."""
+        return len(self.in_call) in self.attempts.least
 
     def done(self, planned, tasks):
         self.dynamic = self.dynamic or any(isinstance(n.meta.get("val"), torch.SymInt) for n in tasks.nodes if n.op == "placeholder")
@@ -147,58 +148,35 @@ class Session:
         if peak is None:
             if graph.is_backward and not self.in_call[-1].fits:  # code of another kind: the model's word is all there is
                 planned = self.in_call.pop()
-                self._short(planned, planned.smallest_bytes - planned.room)
+                self._short(planned, planned.peak - planned.room)
             return
         planned, audit, self.audit = self.in_call[-1], self.audit, None
-        unseen = peak - planned.modelled_bytes
-        room = planned.room + self.unseen.get(len(self.in_call) - 1, 0)
+        index, unseen = len(self.in_call) - 1, peak - planned.modelled_bytes
+        room = planned.room + self.attempts.unseen.get(index, 0)
         planned.peak, planned.audited, planned.fits = peak, True, peak <= room
         planned.at_peak = [{"name": name, "bytes": size} for size, name in at_peak[:24]]
         planned.buffers = audit.lifetimes()
-        if not planned.fits:
-            self.in_call.pop()
-            self._over_by_code(planned, room, unseen)
-        self._use_what_is_left(planned, room, unseen)
-
-    def _use_what_is_left(self, planned, room, unseen):
-        """What was unseen before kernels were fused less is not what is unseen now: plan once more for the difference."""
-        index, allowed = len(self.in_call) - 1, self.unseen.get(len(self.in_call) - 1, 0)
-        unused = room - planned.peak
-        if index in self.widened or not planned.again_seconds or unused < _WORTH_PLANNING_AGAIN * room or allowed <= max(0, unseen):
+        if planned.fits and not self.attempts.fits(index, room, peak, unseen, planned.again_seconds > 0):
             return
-        self.widened[index] = allowed
-        self.unseen[index] = max(0, unseen) + unused // 8
         self.in_call.pop()
-        raise _PlanAgain
-
-    def _over_by_code(self, planned, room, unseen):
-        """The generated code allocates more than there is room for: fuse less and plan for less, then plan for the least."""
-        index, planned_for_least = len(self.in_call), planned.modelled_bytes > planned.room
-        if self.widened.get(index):  # it was too much: as it was before
-            self.unseen[index], self.widened[index] = self.widened[index], 0
+        if planned.fits or self.attempts.over(index, room, unseen, planned.modelled_bytes <= planned.room):
             raise _PlanAgain
-        if not self.strict:
-            # A little more than the model saw is planned for; fusing less would cost time.
-            self.strict = planned_for_least or unseen > _LITTLE_UNSEEN * room or index in self.unseen
-            self.unseen[index] = self.unseen.get(index, 0) if planned_for_least else unseen
-            raise _PlanAgain
-        if not planned_for_least:
-            self.unseen[index] = room  # nothing fits what is left: the smallest plan there is
-            raise _PlanAgain
-        self._short(planned, int((planned.peak - room) * 1.002) + 1)
+        self._short(planned, peak - room)
 
     def _short(self, planned, short):
         """This many bytes are missing: an earlier graph saves less, or nothing helps."""
-        index = len(self.in_call)
-        if index and self.retries < _MOST_RETRIES:
-            most = max(range(index), key=lambda i: self.in_call[i].saved_bytes)
-            if self.in_call[most].saved_bytes > short:
-                self.later[most] = self.later.get(most, 0) + short
-                raise _PlanAgain
+        if self.attempts.short(len(self.in_call), short, [p.saved_bytes for p in self.in_call], self.retries):
+            raise _PlanAgain
         parts = self._fixed(planned.gradient_bytes + planned.stepped_bytes)
         remedy = "" if planned.by != "saved set" else f"the backward pass could not be written anew: {planned.why}"
+        with_offload = planned.smallest_with_offload + max(0, planned.peak - planned.modelled_bytes)
+        if planned.smallest_with_offload and with_offload <= planned.peak - short and self._has_a_host():
+            remedy = "with offload=True it may fit: values that wait for the backward pass then wait in host memory"
         self.problem = DoesNotFit(self.budget, self.budget + short, planned.limiting or planned.at_peak[:8], parts, remedy, planned.at_peak if planned.audited else ())
         raise self.problem
+
+    def _has_a_host(self):
+        return self.meter.cuda
 
     # Calls.
 
@@ -266,7 +244,7 @@ class Session:
             self.stored_at = self._store_path()
             self.known = self._load()
             if self.known:  # where planning ended last time, which PyTorch's caches may have
-                self.strict, self.unseen, self.later = self.known["strict"], self.known["unseen"], self.known["later"]
+                self.attempts = self.known["attempts"]
                 self._compile(self.caches)
 
     def _complete(self, hits, out):
@@ -313,11 +291,10 @@ class Session:
         self.replans += 1
         # Planning below what was planned is what helps, wherever the unseen bytes lie.
         self.margin += over + max(0, self.budget - self.planned_peak())
-        self._plan_again(self.strict, self.unseen)  # the same graphs: what was learned about their code holds
+        self._plan_again(self.attempts.for_less())
 
-    def _plan_again(self, strict=False, unseen=None):
-        self.plans, self.later, self.unseen, self.strict, self.state = [], {}, dict(unseen or {}), strict, "new"
-        self.widened = self.widened if unseen else {}
+    def _plan_again(self, attempts=None):
+        self.plans, self.attempts, self.state = [], attempts or Attempts(), "new"
         self._compile(self.caches)
 
     # What is known.
@@ -365,8 +342,7 @@ class Session:
         return os.path.join(cache_folder(), "plans", hashlib.sha256(made_of.encode()).hexdigest()[:24] + ".json")
 
     def _store(self):
-        told = {"dynamic": self.dynamic, "strict": self.strict, "unseen": list(self.unseen.items()), "later": list(self.later.items()),
-                "plans": [dataclasses.asdict(p) for p in self.plans]}
+        told = {"dynamic": self.dynamic, "attempts": self.attempts.told(), "plans": [dataclasses.asdict(p) for p in self.plans]}
         try:
             os.makedirs(os.path.dirname(self.stored_at), mode=0o700, exist_ok=True)
             with open(self.stored_at + ".new", "w", encoding="utf-8") as file:
@@ -381,8 +357,7 @@ class Session:
             with open(self.stored_at, encoding="utf-8") as file:
                 told = json.load(file)
             plans = [GraphPlan(**one) for one in told["plans"]]
-            return {"dynamic": bool(told["dynamic"]), "strict": bool(told["strict"]), "unseen": {int(k): int(v) for k, v in told["unseen"]},
-                    "later": {int(k): int(v) for k, v in told["later"]}, "plans": plans} if plans else None
+            return {"dynamic": bool(told["dynamic"]), "attempts": Attempts.read(told["attempts"]), "plans": plans} if plans else None
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
 
@@ -436,7 +411,7 @@ def refuse_modes(mode, options):
 
 
 def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None, options=None, search=None, measure=True,
-            step_in_backward=False, **others):
+            step_in_backward=False, offload=False, **others):
     """torch.compile under a budget: what a training step allocates on the device stays within it.
 
     model      a module, which is compiled in place and returned, or a function
@@ -445,10 +420,11 @@ def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None,
     reserve    bytes that somebody else will allocate during the step
     step_in_backward   use each gradient where it is made, so that they never exist together; clipping, gradient scalers and
                accumulation are then refused
+    offload    values may wait in host memory for the backward pass, where that is faster than computing them again: priced by the copies that
+               the GPU was measured to make, or by this many bytes a second ("20GiB")
     verify     measure a step on the GPU and plan again if it is over
     mode, options, dynamic, fullgraph   as torch.compile's
     """
-    from plimsoll_torch.byte_size import parse_bytes
     budget, reserve = parse_bytes(budget), parse_bytes(reserve, "reserve") if reserve else 0
     refuse_modes(mode, options)
     if mode is not None:
@@ -457,15 +433,28 @@ def compile(model, budget, *, optimizer=None, reserve=0, verify=True, mode=None,
         raise TypeError(f"compile: unknown option '{unknown}'; torch.compile's dynamic, fullgraph, mode and options are passed on")
     if step_in_backward and (options or {}).get("post_grad_custom_post_pass") is not None:
         raise ValueError("compile: step_in_backward needs Inductor's post_grad_custom_post_pass for itself; leave one of the two out")
+    offload = _offload(offload, model)
     end_for(optimizer)
     stepper = StepInBackward(model, optimizer) if step_in_backward else None
     if not isinstance(model, torch.nn.Module):
-        session = Session(model, None, budget, optimizer, reserve, verify, search, measure, options=options, **others)
+        session = Session(model, None, budget, optimizer, reserve, verify, search, measure, offload=offload, options=options, **others)
         return _function(model, session)
-    session = Session(model._call_impl, model, budget, optimizer, reserve, verify, search, measure, stepper, options=options, **others)
+    session = Session(model._call_impl, model, budget, optimizer, reserve, verify, search, measure, stepper, offload, options=options, **others)
     model._compiled_call_impl = session
     object.__setattr__(model, "plimsoll", session)
     return model
+
+
+def _offload(given, model):
+    if given in (False, None):
+        return False
+    if given is not True:
+        return parse_bytes(given, "offload")
+    on_gpu = resident.device_of(model).type == "cuda" if isinstance(model, torch.nn.Module) else torch.cuda.is_available()
+    if not on_gpu:
+        raise ValueError("offload: True asks for the rates of a GPU's copies, and the model is on none; move it first, or say how many bytes "
+                         'a second to plan with, offload="20GiB"')
+    return True
 
 
 def _function(function, session):

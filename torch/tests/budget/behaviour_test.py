@@ -21,7 +21,7 @@ from measured import difference, gradients, peak_of  # noqa: E402
 from models import ResNet, Transformer, _words  # noqa: E402
 from plimsoll_torch import partitioner, preview, resident, rewrite, stored  # noqa: E402
 from plimsoll_torch.kernel_times import KernelTimes  # noqa: E402
-from plimsoll_torch.schedule import find_schedule  # noqa: E402
+from plimsoll_torch.schedule import find_schedule, least_schedule  # noqa: E402
 
 torch.set_num_threads(1)
 SEARCH = {"deadline": 0.5, "threads": 1}
@@ -485,6 +485,14 @@ class Behaviour(unittest.TestCase):
         self.assertLess(asked[1], asked[0])
         self.assertEqual(model.plimsoll.plans[-1].by, "schedule")
         self.assertLessEqual(model.plimsoll.plans[-1].modelled_bytes, asked[0])
+
+    def test_the_least_plan_is_the_same_each_time(self):
+        model, arguments = small()
+        step, _ = preview.capture(model, arguments)
+        first, second = least_schedule(step.tasks[0]), least_schedule(step.tasks[0])
+        self.assertTrue(first.fits)
+        self.assertGreater(len(first.again), 5)
+        self.assertEqual((first.backward, first.saved, first.peak), (second.backward, second.saved, second.peak))
 
     def test_gradients_of_a_loss_in_parts_do_not_wait_for_the_number_of_labels(self):
         from torch.fx.experimental.proxy_tensor import make_fx
