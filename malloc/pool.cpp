@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "metadata.h"
 #include "page_source.h"
@@ -26,9 +27,10 @@ constinit Pool* common = nullptr;
 // ---- Lists and pages
 
 void Pool::settle_waiting_own() {
-  const Waiting own = waiting;
-  wait_for_none();
-  if (own.page != &no_page) settle(own.page, own.block);
+  for (unsigned i = 0; i < kWaiting; ++i) {
+    const Waiting own = std::exchange(waiting[(next_waiting + i) % kWaiting], Waiting{});
+    if (own.page != nullptr) settle(own.page, own.block);
+  }
 }
 
 void Pool::settle_waiting() {
@@ -37,15 +39,17 @@ void Pool::settle_waiting() {
 }
 
 void* Pool::refill(unsigned size_class) {
-  settle_waiting_own();
-  if (void* block = try_pop(size_class)) return block;
   if (magazines[size_class].count > 0) return take_magazine(size_class);
   collect();
   if (++refills % kRefillsBetweenFlushes == 0) send_parcels();
   if (void* block = try_pop(size_class)) return block;
   Page* page = current[size_class];
   if (page != nullptr) {
-    if (page->freed == 0 && page->carved < page->capacity) carve(page);
+    if (page->freed == 0 && page->carved < page->capacity) {
+      settle_waiting_own();
+      if (void* block = try_pop(size_class)) return block;
+      if (page->freed == 0) carve(page);
+    }
     if (page->freed != 0) return take_list(page);
     put_to_sleep(page);
   }
@@ -90,6 +94,17 @@ void Pool::carve(Page* page) {
   page->freed = first;
   page->carved += count;
   page->sleeping += count;
+  carved_bytes += std::size_t{count} * page->block;
+  blocks_wait = carved_bytes >= kCachedBytes;
+}
+
+// A page that is wholly free.
+void Pool::give_back(Page* page) {
+  carved_bytes -= std::size_t{page->carved} * page->block;
+  release_page(page);
+  // Or blocks would wait for ever.
+  if (std::exchange(blocks_wait, carved_bytes >= kCachedBytes) && !blocks_wait)
+    settle_waiting_own();
 }
 
 void Pool::put_to_sleep(Page* page) {
@@ -130,7 +145,7 @@ void Pool::counted_down(Page* page) {
     if (page->countdown > 0) return;
   }
   remove_available(page);
-  release_page(page);
+  give_back(page);
 }
 
 void Pool::release_free_pages() {
@@ -156,7 +171,7 @@ void Pool::release_free_pages() {
     page->home = &page->freed;
     if (free < page->carved) continue;
     current[size_class] = nullptr;
-    release_page(page);
+    give_back(page);
   }
   send_all();
 }
@@ -397,7 +412,6 @@ Pool* take_pool() {
   pool = places == nullptr ? nullptr : new_metadata<Pool>();
   if (pool == nullptr) return nullptr;
   pool->is_working = true;
-  pool->wait_for_none();
   for (unsigned i = 0; i < kClasses; ++i)
     pool->magazines[i].blocks = reinterpret_cast<std::uintptr_t*>(places + i * kPlaces);
   pool->parcels = static_cast<Pool::PoolParcel*>(

@@ -14,15 +14,20 @@
 // either. So pages of such a class are set apart: the page map does not name their owner any more,
 // and free() takes the way of a remote block, which looks at the page.
 //
-// Waiting. A freed block's mark tells whether it was freed before (page.h), but it is often
-// in nobody's cache, and a test on it stalls free() for as long as that takes: a third of the time
-// of the pareto row. So a block is only prefetched when it is freed, and goes to its list with the
-// thread's next free; one that goes to a magazine, which may be farther away, when the magazine
-// becomes the list. Of a block that is sent home the owner makes the test. A double free is
-// therefore reported by the same or a later call of the thread, or of the owner, or at exit. malloc
-// prefetches the next block of the list for the same reason.
+// Waiting. A freed block's mark tells whether it was freed before (page.h), but the block of a
+// large heap is often in nobody's cache, and a test on it stalls free() for as long as that takes:
+// half of the time of bench/malloc's batches. So a block is only prefetched when it is freed, waits
+// in a ring, and goes to its list when kWaiting others were freed; one that goes to a magazine,
+// which may be farther away, when the magazine becomes the list. Of a block that is sent home the
+// owner makes the test. malloc prefetches the next block of the list for the same reason. While all
+// that the pool ever carved is so little that it stays in a core's own cache, blocks go to their
+// lists at once: the ring would cost two stores and two loads a free (a tenth of the time of
+// bursts). That is decided for the whole pool, lest free() has a branch that nobody can predict. A
+// double free is therefore reported by the same or a later call of the thread, or of the owner, or
+// at exit.
 //
-// Fresh pages are carved 4 KiB at a time, and freed blocks are used before more is carved: a
+// Fresh pages are carved 4 KiB at a time, and freed blocks, those that wait too, are used before
+// more is carved: a
 // program that needs three blocks of a size touches one kernel page.
 //
 // Life of a pool. Pools are never destroyed. When a thread ends its pool goes idle, and the next
@@ -70,11 +75,16 @@ struct Pool {
 
   std::uintptr_t list[kClasses] = {};  // heads; 0 when empty
 
+  static constexpr unsigned kWaiting = 32;
+  static constexpr std::size_t kCachedBytes = 256 << 10;
   struct Waiting {
-    Page* page = nullptr;
+    Page* page = nullptr;  // null: no block
     std::uintptr_t block = 0;
   };
-  Waiting waiting;  // `no_block` when there is none
+  bool blocks_wait = false;        // kCachedBytes or more are carved
+  unsigned next_waiting = 0;       // the oldest
+  std::size_t carved_bytes = 0;    // of the pool's pages
+  Waiting waiting[kWaiting] = {};  // a ring
 
   Page* current[kClasses] = {};
   Page* available[kClasses] = {};
@@ -102,10 +112,6 @@ struct Pool {
   Pool* next_of_all = nullptr;
 
   alignas(64) RemoteList<Atomic> remote;
-
-  // What waits when nothing does, which spares push() a test.
-  Page no_page;
-  alignas(kWord) std::uint64_t no_block[2] = {};
 
   // A block of the class, or null when its list is empty.
   void* try_pop(std::size_t size_class) {
@@ -137,13 +143,11 @@ struct Pool {
     return take_list(page);
   }
 
-  // Frees a block of an own page: the block waits, and the one that waited before goes home.
+  // Frees a block of an own page.
   void push(Page* page, std::uintptr_t block) {
-    prefetch_to_write(block);
-    Page* const page_before = waiting.page;
-    const std::uintptr_t before = waiting.block;
-    waiting = {page, block};
-    settle(page_before, before);
+    if (blocks_wait) [[unlikely]]
+      return wait(page, block);
+    settle(page, block);
   }
   // Frees a block of another pool's page, or of an own one that was set apart.
   void push_elsewhere(Page* page, std::uintptr_t block) {
@@ -155,13 +159,6 @@ struct Pool {
     magazine.blocks[magazine.count++] = block;
     if (magazine.count == magazine.room) [[unlikely]]
       spill(magazine, magazine.count / 2u + 1);
-  }
-  // From now on no block waits.
-  void wait_for_none() {
-    no_block[1] = 0;
-    no_page.freed = 0;
-    no_page.countdown = Page::kMostFrees;
-    waiting = {&no_page, reinterpret_cast<std::uintptr_t>(no_block)};
   }
   // The blocks that wait go to their lists now, those in magazines home.
   void settle_waiting();
@@ -181,6 +178,17 @@ struct Pool {
   }
 
  private:
+  // The block waits, and the one that waited longest goes to its list.
+  [[gnu::noinline]] void wait(Page* page, std::uintptr_t block) {
+    prefetch_to_write(block);
+    Waiting& place = waiting[next_waiting];
+    const Waiting oldest = place;
+    place = {page, block};
+    next_waiting = (next_waiting + 1) % kWaiting;
+    if (oldest.page != nullptr) [[likely]]
+      settle(oldest.page, oldest.block);
+  }
+  void give_back(Page* page);
   void settle(Page* page, std::uintptr_t block) {
     require_not_freed(block);
     push_own(page, block);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <iterator>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -206,6 +207,37 @@ TEST(Heap, MovesGrowingBlocksWithTheirContents) {
   }
   plimsoll_free(block);
   for (void* other : in_the_way) plimsoll_free(other);
+}
+
+// Blocks of some kibibytes altogether go to their lists at once, those of mebibytes wait (pool.h).
+class HeapOfBlocks : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(HeapOfBlocks, FreedBlocksAreUsedBeforeFreshMemory) {
+  constexpr std::size_t kBytes = 112;
+  std::vector<void*> blocks(GetParam());
+  for (void*& block : blocks) block = plimsoll_malloc(kBytes);
+  std::set<void*> freed(blocks.end() - 20, blocks.end());
+  blocks.resize(blocks.size() - 20);
+  for (void* block : freed) plimsoll_free(block);
+  // What was carved last may come first: 4 KiB.
+  for (std::size_t i = 0; i < 20 + 4096 / kBytes; ++i) {
+    blocks.push_back(plimsoll_malloc(kBytes));
+    freed.erase(blocks.back());
+  }
+  EXPECT_EQ(freed.size(), 0u);
+  for (void* block : blocks) plimsoll_free(block);
+}
+
+INSTANTIATE_TEST_SUITE_P(SmallAndLarge, HeapOfBlocks, ::testing::Values(100, 40000));
+
+TEST(Heap, KeepsNoPagesOfBlocksThatWaitedWhenItWasLarger) {
+  const std::size_t before = live_bytes();
+  std::vector<void*> blocks(40000);
+  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = plimsoll_malloc(64 + i % 8 * 128);
+  EXPECT_GT(live_bytes(), before + (std::size_t{16} << 20));
+  for (void* block : blocks) plimsoll_free(block);
+  // A page of each size stays, and one more that is about to be allocated from.
+  EXPECT_LE(live_bytes(), before + std::size_t{8} * 2 * kGranule);
 }
 
 TEST(Slices, FillHolesExactly) {
