@@ -13,6 +13,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "footprint.h"
@@ -230,14 +231,41 @@ TEST_P(HeapOfBlocks, FreedBlocksAreUsedBeforeFreshMemory) {
 
 INSTANTIATE_TEST_SUITE_P(SmallAndLarge, HeapOfBlocks, ::testing::Values(100, 40000));
 
-TEST(Heap, KeepsNoPagesOfBlocksThatWaitedWhenItWasLarger) {
+// Every page of blocks of 1 KiB, but the one that is allocated from, is free when they are.
+constexpr std::size_t kKibibyte = 1024;
+
+TEST(Heap, TrimGivesBackThePagesOfBlocksThatWait) {
+  plimsoll_free(plimsoll_malloc(kKibibyte));
   const std::size_t before = live_bytes();
-  std::vector<void*> blocks(40000);
-  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = plimsoll_malloc(64 + i % 8 * 128);
-  EXPECT_GT(live_bytes(), before + (std::size_t{16} << 20));
+  std::vector<void*> blocks(40 * kGranule / kKibibyte);
+  for (void*& block : blocks) block = plimsoll_malloc(kKibibyte);
+  std::set<std::uintptr_t> pages;
+  // The first block of each page last.
+  for (int last = 0; last < 2; ++last) {
+    for (void*& block : blocks) {
+      const bool is_first = pages.insert(reinterpret_cast<std::uintptr_t>(block) / kGranule).second;
+      if (is_first == (last == 0)) continue;
+      plimsoll_free(std::exchange(block, nullptr));
+    }
+    std::erase(blocks, nullptr);
+    pages.clear();
+  }
+  EXPECT_TRUE(blocks.empty());
+  EXPECT_GT(live_bytes(), before + 16 * kGranule);
+  plimsoll_malloc_trim();
+  EXPECT_LE(live_bytes(), before + kGranule);
+}
+
+TEST(Heap, KeepsNoBlocksWaitingWhenItIsSmallAgain) {
+  plimsoll_free(plimsoll_malloc(kKibibyte));
+  std::vector<void*> others(40);
+  for (void*& other : others) other = plimsoll_malloc(48);
+  const std::size_t before = live_bytes();
+  std::vector<void*> blocks(6 * kGranule / kKibibyte);
+  for (void*& block : blocks) block = plimsoll_malloc(kKibibyte);
   for (void* block : blocks) plimsoll_free(block);
-  // A page of each size stays, and one more that is about to be allocated from.
-  EXPECT_LE(live_bytes(), before + std::size_t{8} * 2 * kGranule);
+  for (void* other : others) plimsoll_free(other);
+  EXPECT_LE(live_bytes(), before);
 }
 
 TEST(Slices, FillHolesExactly) {
