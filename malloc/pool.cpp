@@ -27,8 +27,9 @@ constinit Pool* common = nullptr;
 // ---- Lists and pages
 
 void Pool::settle_waiting_own() {
-  for (unsigned i = 0; i < kWaiting; ++i) {
-    const Waiting own = std::exchange(waiting[(next_waiting + i) % kWaiting], Waiting{});
+  const std::size_t oldest = oldest_waiting / sizeof(Waiting);
+  for (std::size_t i = 0; i < kWaiting; ++i) {
+    const Waiting own = std::exchange(waiting[(oldest + i) % kWaiting], Waiting{});
     if (own.page != nullptr) settle(own.page, own.block);
   }
 }
@@ -394,6 +395,10 @@ Page* Pool::own_page_of(std::uintptr_t block) const {
 
 void Pool::refuse_double_free(std::uintptr_t block) {
   die("free", reinterpret_cast<void*>(block), "was freed already (double free)");
+}
+
+void Pool::refuse_settled(std::uintptr_t block) {
+  refuse_double_free(block);
 }
 
 // ---- Pools

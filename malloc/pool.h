@@ -19,16 +19,14 @@
 // half of the time of bench/malloc's batches. So a block is only prefetched when it is freed, waits
 // in a ring, and goes to its list when kWaiting others were freed; one that goes to a magazine,
 // which may be farther away, when the magazine becomes the list. Of a block that is sent home the
-// owner makes the test. malloc prefetches the next block of the list for the same reason. While all
-// that the pool ever carved is so little that it stays in a core's own cache, blocks go to their
-// lists at once: the ring would cost two stores and two loads a free (a tenth of the time of
-// bursts). That is decided for the whole pool, lest free() has a branch that nobody can predict. A
-// double free is therefore reported by the same or a later call of the thread, or of the owner, or
-// at exit.
+// owner makes the test. malloc prefetches the next block of the list for the same reason. While the
+// pool's pages are carved to less than kCachedBytes, which stay in a core's own caches, blocks go
+// to their lists at once: the ring would cost a tenth of the time of bursts. That is decided for
+// the whole pool, lest free() has a branch that nobody can predict. A double free is therefore
+// reported by the same or a later call of the thread, or of the owner, or at exit.
 //
 // Fresh pages are carved 4 KiB at a time, and freed blocks, those that wait too, are used before
-// more is carved: a
-// program that needs three blocks of a size touches one kernel page.
+// more is carved: a program that needs three blocks of a size touches one kernel page.
 //
 // Life of a pool. Pools are never destroyed. When a thread ends its pool goes idle, and the next
 // thread without a pool takes it over. The first kWarmPools idle ones keep their pages as they are,
@@ -76,13 +74,13 @@ struct Pool {
   std::uintptr_t list[kClasses] = {};  // heads; 0 when empty
 
   static constexpr unsigned kWaiting = 32;
-  static constexpr std::size_t kCachedBytes = 256 << 10;
+  static constexpr std::size_t kCachedBytes = 1 << 20;
   struct Waiting {
     Page* page = nullptr;  // null: no block
     std::uintptr_t block = 0;
   };
   bool blocks_wait = false;        // kCachedBytes or more are carved
-  unsigned next_waiting = 0;       // the oldest
+  std::size_t oldest_waiting = 0;  // the oldest's distance from the ring's begin, in bytes
   std::size_t carved_bytes = 0;    // of the pool's pages
   Waiting waiting[kWaiting] = {};  // a ring
 
@@ -172,6 +170,8 @@ struct Pool {
   // Brings handed_out up to date.
   void count_handed_out();
   [[noreturn]] static void refuse_double_free(std::uintptr_t block);
+  // The same, for free(): a call that returns can be a jump, and free() then saves no register.
+  static void refuse_settled(std::uintptr_t block);
   static void require_not_freed(std::uintptr_t block) {
     if (is_freed(block)) [[unlikely]]
       refuse_double_free(block);
@@ -179,18 +179,19 @@ struct Pool {
 
  private:
   // The block waits, and the one that waited longest goes to its list.
-  [[gnu::noinline]] void wait(Page* page, std::uintptr_t block) {
+  void wait(Page* page, std::uintptr_t block) {
     prefetch_to_write(block);
-    Waiting& place = waiting[next_waiting];
+    auto& place = *reinterpret_cast<Waiting*>(reinterpret_cast<char*>(waiting) + oldest_waiting);
     const Waiting oldest = place;
     place = {page, block};
-    next_waiting = (next_waiting + 1) % kWaiting;
+    oldest_waiting = (oldest_waiting + sizeof(Waiting)) % sizeof(waiting);
     if (oldest.page != nullptr) [[likely]]
       settle(oldest.page, oldest.block);
   }
   void give_back(Page* page);
   void settle(Page* page, std::uintptr_t block) {
-    require_not_freed(block);
+    if (is_freed(block)) [[unlikely]]
+      return refuse_settled(block);
     push_own(page, block);
   }
   void push_own(Page* page, std::uintptr_t block) {

@@ -261,7 +261,7 @@ TEST(Heap, KeepsNoBlocksWaitingWhenItIsSmallAgain) {
   std::vector<void*> others(40);
   for (void*& other : others) other = plimsoll_malloc(48);
   const std::size_t before = live_bytes();
-  std::vector<void*> blocks(6 * kGranule / kKibibyte);
+  std::vector<void*> blocks(20 * kGranule / kKibibyte);
   for (void*& block : blocks) block = plimsoll_malloc(kKibibyte);
   for (void* block : blocks) plimsoll_free(block);
   for (void* other : others) plimsoll_free(other);
