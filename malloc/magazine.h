@@ -20,8 +20,10 @@
 // (bench/malloc's server, stress): these free others' blocks for a while, or a few all the time.
 // There magazines would make remote frees many: a block that wandered stays another's, and is freed
 // the slow way for ever. It ends later, because the blocks of one owner come in long runs, as they
-// were allocated. While it lasts, the list of the class gets no more than a magazine from a page at
-// a time, or magazines would fill up while it is used.
+// were allocated. While it lasts, a magazine that gets full while a list that a page gave is used
+// takes its place, and the rest of that list is used when the magazine is empty again; or magazines
+// would fill up, and their blocks go home, while there are others to be handed out. (To take no
+// more than a magazine from a page is the same, but finding where that ends waits for each block.)
 //
 // Cost: a random sequence of mallocs and frees rarely meets a full magazine; of the frees of
 // bench/malloc's swaps, 4 % go home. Of the places, which are beside the pool, only those of
@@ -50,6 +52,8 @@ struct Magazine {
   std::uint16_t count = 0;
   std::uint16_t room = 0;            // how many it may hold; 0 unless the class is exchanged
   std::uintptr_t* blocks = nullptr;  // kMost places; the newest is the last
+  std::uintptr_t rest = 0;           // of a list that a page gave, when the magazine took its place
+  bool page_gave_list = false;       // the class's list is one
 
   // The class's list, which was empty, got n blocks; those before them were allocated.
   // `most` is what the magazine may hold.

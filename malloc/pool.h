@@ -132,7 +132,7 @@ struct Pool {
   // What can be had when there is nothing else to do: what is in the magazine, or what the current
   // page's frees left; or null.
   void* try_swap(unsigned size_class) {
-    if (magazines[size_class].count > 0) return take_magazine(size_class);
+    if (void* block = try_exchanged(size_class)) return block;
     Page* page = current[size_class];
     if (page == nullptr || page->freed == 0 || !remote.empty() ||
         ++refills % kRefillsBetweenFlushes == 0) {
@@ -156,7 +156,7 @@ struct Pool {
     prefetch_to_write(block);
     magazine.blocks[magazine.count++] = block;
     if (magazine.count == magazine.room) [[unlikely]]
-      spill(magazine, magazine.count / 2u + 1);
+      make_room(page->size_class);
   }
   // The blocks that wait go to their lists now, those in magazines home.
   void settle_waiting();
@@ -203,6 +203,18 @@ struct Pool {
   }
   void push_unexchanged(Page* page, std::uintptr_t block, bool own);
   void* take_magazine(unsigned size_class);
+  void string_magazine(unsigned size_class);
+  void make_room(unsigned size_class);
+  // From the magazine, or the list whose place it took; or null.
+  void* try_exchanged(unsigned size_class) {
+    Magazine& magazine = magazines[size_class];
+    if (magazine.count > 0) return take_magazine(size_class);
+    if (magazine.rest == 0) return nullptr;
+    list[size_class] = magazine.rest;
+    magazine.rest = 0;
+    magazine.page_gave_list = true;
+    return try_pop(size_class);
+  }
   void spill(Magazine& magazine, unsigned count);
   void go_home(std::uintptr_t block);
   void note_refill(unsigned size_class, std::uint64_t blocks) {
@@ -221,18 +233,18 @@ struct Pool {
   static std::uint64_t* link_of(std::uintptr_t node) { return words_of(node) + is_parcel(node); }
   void* refill(unsigned size_class);
   void* take_list(Page* page) {
-    if (is_exchanged(page)) [[unlikely]]
-      return take_part(page);
+    const bool exchanged = is_exchanged(page);
+    if (exchanged && !page->apart) set_apart(page, true);
+    magazines[page->size_class].page_gave_list = exchanged;
     const std::uint64_t before = handed_out.value();
     count_handed_out(page);
     note_refill(page->size_class, handed_out.value() - before);
     std::uintptr_t& head = list[page->size_class];
     head = page->freed;
     page->freed = 0;
-    page->home = page->carved < kFewBlocks ? &head : &page->freed;
+    page->home = !exchanged && page->carved < kFewBlocks ? &head : &page->freed;
     return try_pop(page->size_class);
   }
-  void* take_part(Page* page);
   // Of a current page: what was freed since it was counted last, and has been handed out again or
   // will be next.
   void count_handed_out(Page* page) {
