@@ -25,7 +25,7 @@ Span* allocate_span(std::size_t bytes, std::size_t alignment, std::size_t phase,
   };
   if (Span* span = allocate(false)) return span;
   // The commit limit may be met by what is cached, or by what dead threads left.
-  release_idle_pools();
+  release_what_waits();
   return allocate(true);
 }
 

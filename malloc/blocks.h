@@ -37,7 +37,8 @@ inline void* allocate(std::size_t bytes) {
   return block != nullptr ? block : allocate_slow(bytes);
 }
 
-inline void release(void* block) {
+// Inlined whatever its size: the exported free() must not be a jump to it.
+[[gnu::always_inline]] inline void release(void* block) {
   if (!PageMap::covers(block)) [[unlikely]]
     return release_slow(block);
   const PageMap::Entry& entry = page_map.entry_of(block);

@@ -47,7 +47,7 @@ void* plimsoll_malloc_reserve(size_t bytes, unsigned flags) {
 }
 
 size_t plimsoll_malloc_trim(void) {
-  release_idle_pools();
+  release_what_waits();
   Guard guard(heap_lock);
   return span_heap.trim(true);
 }

@@ -67,7 +67,7 @@ void free_aligned_sized(void* block, size_t, size_t) {
 }
 
 int malloc_trim(size_t) {
-  release_idle_pools();
+  release_what_waits();
   Guard guard(heap_lock);
   return span_heap.trim(true) > 0 ? 1 : 0;
 }

@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "metadata.h"
 #include "page_source.h"
@@ -26,9 +27,11 @@ constinit Pool* common = nullptr;
 // ---- Lists and pages
 
 void Pool::settle_waiting_own() {
-  const Waiting own = waiting;
-  wait_for_none();
-  if (own.page != &no_page) settle(own.page, own.block);
+  const std::size_t oldest = oldest_waiting / sizeof(Waiting);
+  for (std::size_t i = 0; i < kWaiting; ++i) {
+    const Waiting own = std::exchange(waiting[(oldest + i) % kWaiting], Waiting{});
+    if (own.page != nullptr) settle(own.page, own.block);
+  }
 }
 
 void Pool::settle_waiting() {
@@ -37,15 +40,17 @@ void Pool::settle_waiting() {
 }
 
 void* Pool::refill(unsigned size_class) {
-  settle_waiting_own();
-  if (void* block = try_pop(size_class)) return block;
-  if (magazines[size_class].count > 0) return take_magazine(size_class);
+  if (void* block = try_exchanged(size_class)) return block;
   collect();
   if (++refills % kRefillsBetweenFlushes == 0) send_parcels();
   if (void* block = try_pop(size_class)) return block;
   Page* page = current[size_class];
   if (page != nullptr) {
-    if (page->freed == 0 && page->carved < page->capacity) carve(page);
+    if (page->freed == 0 && page->carved < page->capacity) {
+      settle_waiting_own();
+      if (void* block = try_pop(size_class)) return block;
+      if (page->freed == 0) carve(page);
+    }
     if (page->freed != 0) return take_list(page);
     put_to_sleep(page);
   }
@@ -90,6 +95,17 @@ void Pool::carve(Page* page) {
   page->freed = first;
   page->carved += count;
   page->sleeping += count;
+  carved_bytes += std::size_t{count} * page->block;
+  blocks_wait = carved_bytes >= kCachedBytes;
+}
+
+// A page that is wholly free.
+void Pool::give_back(Page* page) {
+  carved_bytes -= std::size_t{page->carved} * page->block;
+  release_page(page);
+  // Or blocks would wait for ever.
+  if (std::exchange(blocks_wait, carved_bytes >= kCachedBytes) && !blocks_wait)
+    settle_waiting_own();
 }
 
 void Pool::put_to_sleep(Page* page) {
@@ -130,16 +146,18 @@ void Pool::counted_down(Page* page) {
     if (page->countdown > 0) return;
   }
   remove_available(page);
-  release_page(page);
+  give_back(page);
 }
 
 void Pool::release_free_pages() {
   for (unsigned size_class = 0; size_class < kClasses; ++size_class) {
     Page* page = current[size_class];
-    // The list goes back first: to this page, or home.
-    while (list[size_class] != 0) {
-      const std::uintptr_t block = list[size_class];
-      list[size_class] = next_of(block);
+    // The lists go back first: to this page, or home.
+    std::uintptr_t& rest = magazines[size_class].rest;
+    while (list[size_class] != 0 || rest != 0) {
+      std::uintptr_t& head = list[size_class] != 0 ? list[size_class] : rest;
+      const std::uintptr_t block = head;
+      head = next_of(block);
       auto* from = static_cast<Page*>(page_map.find(reinterpret_cast<void*>(block)));
       if (from == page) {
         set_next(block, page->freed);
@@ -156,7 +174,7 @@ void Pool::release_free_pages() {
     page->home = &page->freed;
     if (free < page->carved) continue;
     current[size_class] = nullptr;
-    release_page(page);
+    give_back(page);
   }
   send_all();
 }
@@ -171,8 +189,13 @@ void Pool::push_unexchanged(Page* page, std::uintptr_t block, bool own) {
   send(page, block);
 }
 
-// The magazine becomes the class's list, which is empty.
 void* Pool::take_magazine(unsigned size_class) {
+  string_magazine(size_class);
+  return try_pop(size_class);
+}
+
+// The magazine becomes the class's list, which is empty or was put aside.
+void Pool::string_magazine(unsigned size_class) {
   Magazine& magazine = magazines[size_class];
   const unsigned count = magazine.count;
   std::uintptr_t first = 0;
@@ -187,27 +210,17 @@ void* Pool::take_magazine(unsigned size_class) {
   handed_out.add(count);
   // The current page's frees do not mix with them: their page would not get them back.
   if (Page* own = current[size_class]) own->home = &own->freed;
+  magazine.page_gave_list = false;
   list[size_class] = first;
-  return try_pop(size_class);
 }
 
-// As take_list, but no more than fills a magazine.
-void* Pool::take_part(Page* page) {
-  if (!page->apart) set_apart(page, true);
-  count_handed_out(page);
-  page->home = &page->freed;
-  unsigned count = 1;
-  std::uintptr_t last = page->freed;
-  std::uintptr_t behind = next_of(last);
-  for (; behind != 0 && count < kMagazineBlocks[page->size_class]; ++count) {
-    last = behind;
-    behind = next_of(last);
-  }
-  set_next(last, 0);
-  list[page->size_class] = page->freed;
-  page->freed = behind;
-  note_refill(page->size_class, count);
-  return try_pop(page->size_class);
+// For a magazine that is full. Its blocks were freed later than those of a list that a page gave.
+void Pool::make_room(unsigned size_class) {
+  Magazine& magazine = magazines[size_class];
+  if (!magazine.page_gave_list || magazine.rest != 0 || list[size_class] == 0)
+    return spill(magazine, magazine.count / 2u + 1);
+  magazine.rest = list[size_class];
+  string_magazine(size_class);
 }
 
 // The oldest blocks of a magazine leave it.
@@ -381,6 +394,10 @@ void Pool::refuse_double_free(std::uintptr_t block) {
   die("free", reinterpret_cast<void*>(block), "was freed already (double free)");
 }
 
+void Pool::refuse_settled(std::uintptr_t block) {
+  refuse_double_free(block);
+}
+
 // ---- Pools
 
 Pool* take_pool() {
@@ -397,7 +414,6 @@ Pool* take_pool() {
   pool = places == nullptr ? nullptr : new_metadata<Pool>();
   if (pool == nullptr) return nullptr;
   pool->is_working = true;
-  pool->wait_for_none();
   for (unsigned i = 0; i < kClasses; ++i)
     pool->magazines[i].blocks = reinterpret_cast<std::uintptr_t*>(places + i * kPlaces);
   pool->parcels = static_cast<Pool::PoolParcel*>(

@@ -14,16 +14,19 @@
 // either. So pages of such a class are set apart: the page map does not name their owner any more,
 // and free() takes the way of a remote block, which looks at the page.
 //
-// Waiting. A freed block's mark tells whether it was freed before (page.h), but it is often
-// in nobody's cache, and a test on it stalls free() for as long as that takes: a third of the time
-// of the pareto row. So a block is only prefetched when it is freed, and goes to its list with the
-// thread's next free; one that goes to a magazine, which may be farther away, when the magazine
-// becomes the list. Of a block that is sent home the owner makes the test. A double free is
-// therefore reported by the same or a later call of the thread, or of the owner, or at exit. malloc
-// prefetches the next block of the list for the same reason.
+// Waiting. A freed block's mark tells whether it was freed before (page.h), but the block of a
+// large heap is often in nobody's cache, and a test on it stalls free() for as long as that takes:
+// half of the time of bench/malloc's batches. So a block is only prefetched when it is freed, waits
+// in a ring, and goes to its list when kWaiting others were freed; one that goes to a magazine,
+// which may be farther away, when the magazine becomes the list. Of a block that is sent home the
+// owner makes the test. malloc prefetches the next block of the list for the same reason. While the
+// pool's pages are carved to less than kCachedBytes, which stay in a core's own caches, blocks go
+// to their lists at once: the ring would cost a tenth of the time of bursts. That is decided for
+// the whole pool, lest free() has a branch that nobody can predict. A double free is therefore
+// reported by the same or a later call of the thread, or of the owner, or at exit.
 //
-// Fresh pages are carved 4 KiB at a time, and freed blocks are used before more is carved: a
-// program that needs three blocks of a size touches one kernel page.
+// Fresh pages are carved 4 KiB at a time, and freed blocks, those that wait too, are used before
+// more is carved: a program that needs three blocks of a size touches one kernel page.
 //
 // Life of a pool. Pools are never destroyed. When a thread ends its pool goes idle, and the next
 // thread without a pool takes it over. The first kWarmPools idle ones keep their pages as they are,
@@ -70,11 +73,16 @@ struct Pool {
 
   std::uintptr_t list[kClasses] = {};  // heads; 0 when empty
 
+  static constexpr unsigned kWaiting = 32;
+  static constexpr std::size_t kCachedBytes = 1 << 20;
   struct Waiting {
-    Page* page = nullptr;
+    Page* page = nullptr;  // null: no block
     std::uintptr_t block = 0;
   };
-  Waiting waiting;  // `no_block` when there is none
+  bool blocks_wait = false;        // kCachedBytes or more are carved
+  std::size_t oldest_waiting = 0;  // the oldest's distance from the ring's begin, in bytes
+  std::size_t carved_bytes = 0;    // of the pool's pages
+  Waiting waiting[kWaiting] = {};  // a ring
 
   Page* current[kClasses] = {};
   Page* available[kClasses] = {};
@@ -103,10 +111,6 @@ struct Pool {
 
   alignas(64) RemoteList<Atomic> remote;
 
-  // What waits when nothing does, which spares push() a test.
-  Page no_page;
-  alignas(kWord) std::uint64_t no_block[2] = {};
-
   // A block of the class, or null when its list is empty.
   void* try_pop(std::size_t size_class) {
     std::uintptr_t block = list[size_class];
@@ -128,7 +132,7 @@ struct Pool {
   // What can be had when there is nothing else to do: what is in the magazine, or what the current
   // page's frees left; or null.
   void* try_swap(unsigned size_class) {
-    if (magazines[size_class].count > 0) return take_magazine(size_class);
+    if (void* block = try_exchanged(size_class)) return block;
     Page* page = current[size_class];
     if (page == nullptr || page->freed == 0 || !remote.empty() ||
         ++refills % kRefillsBetweenFlushes == 0) {
@@ -137,13 +141,11 @@ struct Pool {
     return take_list(page);
   }
 
-  // Frees a block of an own page: the block waits, and the one that waited before goes home.
+  // Frees a block of an own page.
   void push(Page* page, std::uintptr_t block) {
-    prefetch_to_write(block);
-    Page* const page_before = waiting.page;
-    const std::uintptr_t before = waiting.block;
-    waiting = {page, block};
-    settle(page_before, before);
+    if (blocks_wait) [[unlikely]]
+      return wait(page, block);
+    settle(page, block);
   }
   // Frees a block of another pool's page, or of an own one that was set apart.
   void push_elsewhere(Page* page, std::uintptr_t block) {
@@ -154,14 +156,7 @@ struct Pool {
     prefetch_to_write(block);
     magazine.blocks[magazine.count++] = block;
     if (magazine.count == magazine.room) [[unlikely]]
-      spill(magazine, magazine.count / 2u + 1);
-  }
-  // From now on no block waits.
-  void wait_for_none() {
-    no_block[1] = 0;
-    no_page.freed = 0;
-    no_page.countdown = Page::kMostFrees;
-    waiting = {&no_page, reinterpret_cast<std::uintptr_t>(no_block)};
+      make_room(page->size_class);
   }
   // The blocks that wait go to their lists now, those in magazines home.
   void settle_waiting();
@@ -175,14 +170,28 @@ struct Pool {
   // Brings handed_out up to date.
   void count_handed_out();
   [[noreturn]] static void refuse_double_free(std::uintptr_t block);
+  // The same, for free(): a call that returns can be a jump, and free() then saves no register.
+  static void refuse_settled(std::uintptr_t block);
   static void require_not_freed(std::uintptr_t block) {
     if (is_freed(block)) [[unlikely]]
       refuse_double_free(block);
   }
 
  private:
+  // The block waits, and the one that waited longest goes to its list.
+  void wait(Page* page, std::uintptr_t block) {
+    prefetch_to_write(block);
+    auto& place = *reinterpret_cast<Waiting*>(reinterpret_cast<char*>(waiting) + oldest_waiting);
+    const Waiting oldest = place;
+    place = {page, block};
+    oldest_waiting = (oldest_waiting + sizeof(Waiting)) % sizeof(waiting);
+    if (oldest.page != nullptr) [[likely]]
+      settle(oldest.page, oldest.block);
+  }
+  void give_back(Page* page);
   void settle(Page* page, std::uintptr_t block) {
-    require_not_freed(block);
+    if (is_freed(block)) [[unlikely]]
+      return refuse_settled(block);
     push_own(page, block);
   }
   void push_own(Page* page, std::uintptr_t block) {
@@ -194,6 +203,18 @@ struct Pool {
   }
   void push_unexchanged(Page* page, std::uintptr_t block, bool own);
   void* take_magazine(unsigned size_class);
+  void string_magazine(unsigned size_class);
+  void make_room(unsigned size_class);
+  // From the magazine, or the list whose place it took; or null.
+  void* try_exchanged(unsigned size_class) {
+    Magazine& magazine = magazines[size_class];
+    if (magazine.count > 0) return take_magazine(size_class);
+    if (magazine.rest == 0) return nullptr;
+    list[size_class] = magazine.rest;
+    magazine.rest = 0;
+    magazine.page_gave_list = true;
+    return try_pop(size_class);
+  }
   void spill(Magazine& magazine, unsigned count);
   void go_home(std::uintptr_t block);
   void note_refill(unsigned size_class, std::uint64_t blocks) {
@@ -212,18 +233,18 @@ struct Pool {
   static std::uint64_t* link_of(std::uintptr_t node) { return words_of(node) + is_parcel(node); }
   void* refill(unsigned size_class);
   void* take_list(Page* page) {
-    if (is_exchanged(page)) [[unlikely]]
-      return take_part(page);
+    const bool exchanged = is_exchanged(page);
+    if (exchanged && !page->apart) set_apart(page, true);
+    magazines[page->size_class].page_gave_list = exchanged;
     const std::uint64_t before = handed_out.value();
     count_handed_out(page);
     note_refill(page->size_class, handed_out.value() - before);
     std::uintptr_t& head = list[page->size_class];
     head = page->freed;
     page->freed = 0;
-    page->home = page->carved < kFewBlocks ? &head : &page->freed;
+    page->home = !exchanged && page->carved < kFewBlocks ? &head : &page->freed;
     return try_pop(page->size_class);
   }
-  void* take_part(Page* page);
   // Of a current page: what was freed since it was counted last, and has been handed out again or
   // will be next.
   void count_handed_out(Page* page) {

@@ -82,6 +82,11 @@ void use_common_pool_only() {
   this_pool = &gone_pool;
 }
 
+void release_what_waits() {
+  if (this_pool->is_working) this_pool->settle_waiting_own();
+  release_idle_pools();
+}
+
 Pool* pool_for_this_thread() {
   if (this_pool == &gone_pool) return nullptr;
   if (this_pool != &newcomer_pool) return this_pool;

@@ -33,6 +33,10 @@ extern thread_local constinit Pool* this_pool __attribute__((tls_model("initial-
 // no memory.
 Pool* pool_for_this_thread();
 
+// Gives back free pages that pools hold on to: of pools that no thread has all, of this thread's
+// those whose last blocks wait (pool.h).
+void release_what_waits();
+
 void register_fork_handlers();
 // From now on no thread has a pool of its own: everything goes through the common one
 // (check_mode.h).

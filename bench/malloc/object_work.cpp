@@ -258,11 +258,81 @@ std::int64_t pareto(Arguments arguments) {
   return live.peak;
 }
 
+// ---- Blocks of forty sizes that live for as long as it takes to allocate some more: messages in a
+// queue. A short queue lies in the nearest cache, a long one in none.
+std::int64_t queue(Arguments arguments) {
+  const long steps = argument(arguments, 0, 20000000);
+  const auto length = static_cast<std::size_t>(argument(arguments, 1, 1000));
+  std::vector<char*> waiting(length);
+  std::vector<std::uint32_t> sizes(length);
+  Random random(5);
+  Live live;
+  live.add(static_cast<std::int64_t>(length * (sizeof(char*) + 4)));
+  std::size_t at = 0;
+  for (long step = 0; step < steps; ++step) {
+    live.add(-static_cast<std::int64_t>(sizes[at]));
+    std::free(waiting[at]);
+    const auto bytes = static_cast<std::uint32_t>(24 + random.below(40) * 24);
+    waiting[at] = static_cast<char*>(std::malloc(bytes));
+    waiting[at][0] = 1;
+    sizes[at] = bytes;
+    live.add(bytes);
+    if (++at == length) at = 0;
+  }
+  for (char* block : waiting) std::free(block);
+  return live.peak;
+}
+
+// ---- Binary trees of nodes of three sizes, each grown leaf by leaf, read once, and freed from its
+// leaves up; the one before lives until the next stands.
+struct Node {
+  Node* left;
+  Node* right;
+  std::uint64_t key;
+};
+
+Node* grow(int depth, Random& random, Live& live) {
+  const std::size_t bytes = sizeof(Node) + random.below(3) * 24;
+  auto* node = static_cast<Node*>(std::malloc(bytes));
+  live.add(static_cast<std::int64_t>(bytes));
+  node->key = bytes;
+  node->left = depth > 0 ? grow(depth - 1, random, live) : nullptr;
+  node->right = depth > 0 ? grow(depth - 1, random, live) : nullptr;
+  return node;
+}
+
+std::uint64_t fell(Node* node, Live& live) {
+  if (node == nullptr) return 0;
+  const std::uint64_t sum = node->key + fell(node->left, live) + fell(node->right, live);
+  live.add(-static_cast<std::int64_t>(node->key));
+  std::free(node);
+  return sum;
+}
+
+std::int64_t trees(Arguments arguments) {
+  const long rounds = argument(arguments, 0, 60);
+  const int depth = static_cast<int>(argument(arguments, 1, 17));
+  Random random(9);
+  Live live;
+  Node* before = nullptr;
+  std::uint64_t sum = 0;
+  for (long round = 0; round < rounds; ++round) {
+    Node* tree = grow(depth, random, live);
+    sum += fell(before, live);
+    before = tree;
+  }
+  sum += fell(before, live);
+  std::printf("sum %llu\n", static_cast<unsigned long long>(sum));
+  return live.peak;
+}
+
 constexpr Work kWorks[] = {
     {"bignum", "STEPS: short-lived numbers (spirit of cfrac)", bignum},
     {"cubes", "FUNCTIONS VARIABLES: covers of Boolean functions (spirit of espresso)", cubes},
     {"bursts", "ROUNDS: a few sizes, born and freed in order (spirit of glibc-simple)", bursts},
     {"pareto", "STEPS SLOTS: Pareto sizes replaced at random (spirit of alloc-test)", pareto},
+    {"queue", "STEPS LENGTH: forty sizes, freed in the order of their birth", queue},
+    {"trees", "ROUNDS DEPTH: trees of three sizes of nodes, freed from their leaves up", trees},
 };
 
 }  // namespace

@@ -66,11 +66,14 @@ def loading(file, bin_dir, folder):
 
 
 def lossless(file, bin_dir, folder):
-    from zipnn import ZipNN
-
     # The matrices of bf16, for both.
     tensors = {name: tensor.contiguous() for name, tensor in load_file(file).items()
                if tensor.dtype == torch.bfloat16 and tensor.numel() >= 1 << 16}
+    if not tensors:
+        print(f"lossless bf16: {file.name} has no matrix of bf16 with 65,536 values or more")
+        return
+    from zipnn import ZipNN
+
     matrices = folder / "matrices.safetensors"
     save_file(tensors, matrices)
     raw = packed = 0

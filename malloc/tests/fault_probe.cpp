@@ -26,7 +26,10 @@ void free_twice(std::size_t bytes, bool others_between) {
   std::free(hide(block));
 }
 
+// Of a heap of so many blocks beside: those of a large one wait before they are looked at.
 void double_free(Arguments arguments) {
+  std::vector<void*> others(static_cast<std::size_t>(number(arguments, 2, 0)));
+  for (void*& other : others) other = hide(std::malloc(500));
   free_twice(static_cast<std::size_t>(number(arguments, 0, 100)), number(arguments, 1, 0) != 0);
 }
 

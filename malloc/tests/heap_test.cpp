@@ -11,7 +11,9 @@
 #include <cstring>
 #include <iterator>
 #include <random>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "footprint.h"
@@ -206,6 +208,64 @@ TEST(Heap, MovesGrowingBlocksWithTheirContents) {
   }
   plimsoll_free(block);
   for (void* other : in_the_way) plimsoll_free(other);
+}
+
+// Blocks of some kibibytes altogether go to their lists at once, those of mebibytes wait (pool.h).
+class HeapOfBlocks : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(HeapOfBlocks, FreedBlocksAreUsedBeforeFreshMemory) {
+  constexpr std::size_t kBytes = 112;
+  std::vector<void*> blocks(GetParam());
+  for (void*& block : blocks) block = plimsoll_malloc(kBytes);
+  std::set<void*> freed(blocks.end() - 20, blocks.end());
+  blocks.resize(blocks.size() - 20);
+  for (void* block : freed) plimsoll_free(block);
+  // What was carved last may come first: 4 KiB.
+  for (std::size_t i = 0; i < 20 + 4096 / kBytes; ++i) {
+    blocks.push_back(plimsoll_malloc(kBytes));
+    freed.erase(blocks.back());
+  }
+  EXPECT_EQ(freed.size(), 0u);
+  for (void* block : blocks) plimsoll_free(block);
+}
+
+INSTANTIATE_TEST_SUITE_P(SmallAndLarge, HeapOfBlocks, ::testing::Values(100, 40000));
+
+// Every page of blocks of 1 KiB, but the one that is allocated from, is free when they are.
+constexpr std::size_t kKibibyte = 1024;
+
+TEST(Heap, TrimGivesBackThePagesOfBlocksThatWait) {
+  plimsoll_free(plimsoll_malloc(kKibibyte));
+  const std::size_t before = live_bytes();
+  std::vector<void*> blocks(40 * kGranule / kKibibyte);
+  for (void*& block : blocks) block = plimsoll_malloc(kKibibyte);
+  std::set<std::uintptr_t> pages;
+  // The first block of each page last.
+  for (int last = 0; last < 2; ++last) {
+    for (void*& block : blocks) {
+      const bool is_first = pages.insert(reinterpret_cast<std::uintptr_t>(block) / kGranule).second;
+      if (is_first == (last == 0)) continue;
+      plimsoll_free(std::exchange(block, nullptr));
+    }
+    std::erase(blocks, nullptr);
+    pages.clear();
+  }
+  EXPECT_TRUE(blocks.empty());
+  EXPECT_GT(live_bytes(), before + 16 * kGranule);
+  plimsoll_malloc_trim();
+  EXPECT_LE(live_bytes(), before + kGranule);
+}
+
+TEST(Heap, KeepsNoBlocksWaitingWhenItIsSmallAgain) {
+  plimsoll_free(plimsoll_malloc(kKibibyte));
+  std::vector<void*> others(40);
+  for (void*& other : others) other = plimsoll_malloc(48);
+  const std::size_t before = live_bytes();
+  std::vector<void*> blocks(20 * kGranule / kKibibyte);
+  for (void*& block : blocks) block = plimsoll_malloc(kKibibyte);
+  for (void* block : blocks) plimsoll_free(block);
+  for (void* other : others) plimsoll_free(other);
+  EXPECT_LE(live_bytes(), before);
 }
 
 TEST(Slices, FillHolesExactly) {

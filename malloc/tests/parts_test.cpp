@@ -59,10 +59,11 @@ TEST(Magazine, IsUsedOnceHalfAndUntilLessThanAnEighthAreFreedForOthers) {
   EXPECT_FALSE(magazine.is_exchanged());
 }
 
-TEST(Magazine, HoldsWhatSixteenKibibytesAreAndNoMoreThanItsPlaces) {
+TEST(Magazine, HoldsWhatThirtyTwoKibibytesAreAndNoMoreThanItsPlaces) {
   EXPECT_EQ(kMagazineBlocks[class_of(16)], Magazine::kMost);
-  EXPECT_EQ(kMagazineBlocks[class_of(1024)], 16u);
-  EXPECT_EQ(kMagazineBlocks[class_of(20000)], 0u);
+  EXPECT_EQ(kMagazineBlocks[class_of(1024)], 32u);
+  EXPECT_EQ(kMagazineBlocks[class_of(16000)], 2u);
+  EXPECT_EQ(kMagazineBlocks[class_of(20000)], 0u);  // one would go home with each free
 }
 
 // A block on a list is known whatever follows it; data, zero and another block's mark are not taken

@@ -153,8 +153,9 @@ class Faults(unittest.TestCase):
     def test_double_free(self):
         for size in (0, 16, 100, 1024, 5000, 30000, 100000, 3 << 20):
             for others_between in (0, 1):
-                with self.subTest(size=size, others_between=others_between):
-                    self.dies("freed already", "double_free", size, others_between)
+                for heap in (0, 3000):  # blocks beside; those of a large heap are looked at later
+                    with self.subTest(size=size, others_between=others_between, heap=heap):
+                        self.dies("freed already", "double_free", size, others_between, heap)
 
     def test_double_free_by_another_thread(self):
         self.dies("freed already", "double_free_by_another_thread")

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ constexpr int kReadThreads = 4;
 // of 2 MiB took 0.86 of the time of six of 4 MiB, with as much memory.
 constexpr std::size_t kDirectBlock = 2 << 20;
 constexpr int kDirectThreads = 12;
+constexpr std::size_t kMostTargets = 1024;  // of one read, for Linux
 // Threads and buffers pay from here on.
 constexpr std::size_t kSmallPart = 8 << 20;
 
@@ -73,8 +75,7 @@ std::uint64_t resident_pages(std::span<const std::byte> mapped) {
       pages.begin(), pages.end(), [](unsigned char flags) { return (flags & 1) != 0; }));
 }
 
-// Memory for blocks, of huge pages as arenas have: a block of small ones is many short pieces to a
-// disk, which then reads at half its speed.
+// Memory for blocks.
 class BlockMemory {
  public:
   explicit BlockMemory(std::size_t bytes) : mapped_(bytes + kHugePage) {
@@ -85,7 +86,6 @@ class BlockMemory {
     void* begin = memory;
     std::size_t space = mapped_;
     std::align(kHugePage, bytes, begin, space);
-    ::madvise(begin, bytes, MADV_HUGEPAGE);
     bytes_ = {static_cast<std::byte*>(begin), bytes};
   }
   BlockMemory(const BlockMemory&) = delete;
@@ -94,6 +94,9 @@ class BlockMemory {
     if (memory_ != nullptr) ::munmap(memory_, mapped_);
   }
   std::span<std::byte> bytes() const { return bytes_; }  // none: there is no memory
+  // As arenas have: a block of small ones is many short pieces to a disk, which then reads at half
+  // its speed. Of no use where only ends of parts are read here, for the kernel clears them whole.
+  void use_huge_pages() const { ::madvise(bytes_.data(), bytes_.size(), MADV_HUGEPAGE); }
 
  private:
   static constexpr std::size_t kHugePage = 2 << 20;
@@ -158,7 +161,7 @@ class BlockQueue {
   // direct read leaves undone (the end of a file is no whole block) is read through the cache too.
   void work_directly(int descriptor, std::byte* buffer, const ReadCached& cached) {
     for (auto uses = take(); !uses.empty(); uses = take()) {
-      if (read_straight(descriptor, uses)) continue;
+      if (read_straight(descriptor, uses, buffer)) continue;
       const auto [begin, end] = wanted(uses);
       const ssize_t got = ::pread(descriptor, buffer, end - begin, static_cast<off_t>(begin));
       for (const auto& [block, part] : uses) {
@@ -179,6 +182,12 @@ class BlockQueue {
     }
   }
   std::size_t blocks() const { return first_uses_.size(); }
+  // Whether a block is read to a buffer as a whole.
+  bool copies_blocks() const {
+    for (std::size_t group = 0; group < blocks(); ++group)
+      if (straight_extents(uses_of(group)).empty()) return true;
+    return false;
+  }
   // After all threads; parts of no bytes are in no block.
   Status result() {
     for (std::size_t i = 0; i < parts_.size() && !failed_; ++i)
@@ -188,6 +197,11 @@ class BlockQueue {
 
  private:
   using Use = std::pair<std::uint64_t, std::size_t>;  // block, part
+  struct Extent {
+    std::uint64_t offset = 0;  // in the file
+    std::span<std::byte> to;
+    std::size_t part = 0;
+  };
   struct Piece {
     std::size_t part = 0;
     std::size_t piece = 0;
@@ -197,20 +211,60 @@ class BlockQueue {
   std::span<const Use> take() {
     const std::size_t group = next_++;
     if (failed_ || group >= first_uses_.size()) return {};
+    return uses_of(group);
+  }
+  std::span<const Use> uses_of(std::size_t group) const {
     const std::size_t last = group + 1 < first_uses_.size() ? first_uses_[group + 1] : uses_.size();
     return std::span(uses_).subspan(first_uses_[group], last - first_uses_[group]);
   }
-  // A block that is one part's from end to end needs no buffer where its place begins with a page.
-  // (Elsewhere some disks refuse, and others are slower than with a copy.)
-  bool read_straight(int descriptor, std::span<const Use> uses) {
-    const auto [block, part] = uses[0];
-    const auto [offset, to] = of_block(block, part);
-    if (uses.size() != 1 || offset % kReadAlignment != 0 || to.size() % kReadAlignment != 0 ||
-        reinterpret_cast<std::uintptr_t>(to.data()) % kReadAlignment != 0)
+  // What each part has of a block, by places in the file; none: they share pages, or do not begin
+  // one.
+  std::vector<Extent> straight_extents(std::span<const Use> uses) const {
+    if (uses.size() > kMostTargets / 3) return {};
+    std::vector<Extent> out;
+    for (const auto& [block, part] : uses) {
+      const auto [offset, to] = of_block(block, part);
+      if (offset % kReadAlignment != 0 ||
+          reinterpret_cast<std::uintptr_t>(to.data()) % kReadAlignment != 0)
+        return {};
+      out.push_back({offset, to, part});
+    }
+    std::sort(out.begin(), out.end(),
+              [](const Extent& a, const Extent& b) { return a.offset < b.offset; });
+    for (std::size_t i = 1; i < out.size(); ++i)
+      if (out[i].offset < out[i - 1].offset + out[i - 1].to.size()) return {};
+    return out;
+  }
+  // Pages of a block that are one part's, and begin a page in its memory, are read to their place;
+  // only pages at the ends of parts and between them go through the buffer, each to where it would
+  // be if the whole block did. (Where a part's memory begins elsewhere, some disks refuse, and
+  // others are slower than with a copy.)
+  bool read_straight(int descriptor, std::span<const Use> uses, std::byte* buffer) {
+    const std::vector<Extent> extents = straight_extents(uses);
+    if (extents.empty()) return false;
+    const std::uint64_t begin = extents.front().offset;
+    std::vector<iovec> targets;
+    std::uint64_t at = begin;
+    const auto target = [&](void* to, std::uint64_t bytes) {
+      if (bytes > 0) targets.push_back({to, bytes});
+      at += bytes;
+    };
+    for (const Extent& extent : extents) {
+      target(buffer + (at - begin), extent.offset - at);
+      target(extent.to.data(), extent.to.size() / kReadAlignment * kReadAlignment);
+      if (extent.to.size() % kReadAlignment != 0) target(buffer + (at - begin), kReadAlignment);
+    }
+    const ssize_t got = ::preadv(descriptor, targets.data(), static_cast<int>(targets.size()),
+                                 static_cast<off_t>(begin));
+    const Extent& last = extents.back();
+    if (got < 0 || begin + static_cast<std::uint64_t>(got) < last.offset + last.to.size())
       return false;
-    const ssize_t got = ::pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
-    if (got < 0 || static_cast<std::size_t>(got) != to.size()) return false;
-    arrived(part, offset, to.size(), {});
+    for (const Extent& extent : extents) {
+      const std::size_t whole = extent.to.size() / kReadAlignment * kReadAlignment;
+      std::memcpy(extent.to.data() + whole, buffer + (extent.offset + whole - begin),
+                  extent.to.size() - whole);
+      arrived(extent.part, extent.offset, extent.to.size(), {});
+    }
     return true;
   }
   // Bytes of a part, from this place of the file on.
@@ -407,6 +461,7 @@ Status PartReader::read_all(std::span<const Part> parts, ReadMethod method, cons
   Blocks blocks;
   if (direct) blocks = blocks_in(own ? own->bytes() : *staging);
   BlockQueue queue(parts, done, blocks.bytes > 0 ? blocks.bytes : kReadBlock);
+  if (own && queue.copies_blocks()) own->use_huge_pages();
   const auto cached = [this](std::uint64_t offset, std::span<std::byte> out) {
     return read_cached(offset, out);
   };

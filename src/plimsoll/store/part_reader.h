@@ -7,9 +7,9 @@
 //   cached    most of the part is in the page cache: pread, 4 MiB at a time, on up to four cores
 //   direct    it is not, and the file system is local: O_DIRECT, 2 MiB blocks, twelve threads, of
 //             which some copy or check what they read while others wait for the disk, so that it
-//             always has work. Blocks that lie within one part are read to their place,
-//             others through aligned buffers of 24 MiB in all. Many parts are one queue of blocks:
-//             the disk does not wait at the end of each
+//             always has work. Pages of a part whose memory has them at pages too are read to
+//             their place, others through aligned buffers of 24 MiB in all. Many parts are one
+//             queue of blocks: the disk does not wait at the end of each
 //   network   NFS, SMB, FUSE and the like: pread, 4 MiB at a time, whatever is cached
 //   mapped    cached, and its place in memory is one in which whole pages of the file can be laid
 //             (file_pages.h): nothing is copied but the ends
