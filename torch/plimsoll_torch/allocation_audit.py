@@ -41,6 +41,7 @@ class Audit:
     at_peak: list = field(default_factory=list)  # (bytes, name), largest first
     outputs: list = field(default_factory=list)  # a Storage or None for each result
     kernels: int = 0
+    early: str = ""  # who reads a copy from the host that was not waited for
     clock: int = 0
     buffers: list = field(default_factory=list)  # every counted Storage
     workspaces: list = field(default_factory=list)  # (begin, end, bytes)
@@ -51,6 +52,7 @@ class _Interpreter:
         self.sizes, self.symbols, self.block, self.scratch = sizes, symbols, block, scratch
         self.names, self.count, self.live = {}, {}, 0
         self.children, self.audit = {}, Audit()
+        self.coming = set()  # storages that a copy is on its way to
 
     # Reference counts.
 
@@ -121,6 +123,18 @@ class _Interpreter:
             return tuple(Storage(self._blocks(self.sizes.get(items[i], 0)), items[i]) for i in sorted(items))
         return (Storage(self._blocks(self.sizes[target]), target),) if target in self.sizes else ()
 
+    # Copies from the host.
+
+    def look_at_copies(self, call):
+        operator = call.func.value.attr if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Attribute) else ""
+        function = getattr(call.func, "id", "")
+        read = {s for n in ast.walk(call) if isinstance(n, ast.Name) for s in self.names.get(n.id, ())}
+        if operator == "copied_in":
+            self.coming -= read
+        elif self.coming & read and not function.startswith("assert") and function not in _NAMES_ONLY:
+            self.audit.early = self.audit.early or ast.unparse(call.func)
+        return operator == "copy_in"
+
     # Statements.
 
     def find_children(self, body):
@@ -132,6 +146,8 @@ class _Interpreter:
 
     def run(self, body, inputs):
         for statement in body:
+            call = getattr(statement, "value", None)
+            copied = isinstance(call, ast.Call) and self.look_at_copies(call)
             if isinstance(statement, ast.Assign):
                 target = statement.targets[0]
                 if isinstance(statement.value, ast.Name) and statement.value.id == "args":
@@ -140,6 +156,7 @@ class _Interpreter:
                     self.release(self.names.pop("args", ()))
                 elif isinstance(target, ast.Name):
                     self.bind(target.id, self.storages_of(statement.value, target.id))
+                    self.coming.update(self.names[target.id] if copied else ())
             elif isinstance(statement, ast.Delete):
                 for one in statement.targets:
                     if isinstance(one, ast.Name):
@@ -305,6 +322,10 @@ class StepAudit:
         last = self.backward.clock + 2
         held = [(s.begin, s.end or last, s.bytes) for audit in (self.forward, self.backward) for s in audit.buffers if s.bytes]
         return held + self.forward.workspaces + self.backward.workspaces
+
+    def early(self):
+        """Who reads a copy from the host before it has arrived; "": nobody."""
+        return next((audit.early for audit in (self.forward, self.backward) if audit is not None and audit.early), "")
 
     def saved_bytes(self):
         held = {s for s in self.forward.outputs if s is not None and s.counted}

@@ -26,7 +26,7 @@ import torch
 import torch._dynamo.utils
 import torch._inductor.config
 
-from plimsoll_torch import fusion, padding, resident, stored
+from plimsoll_torch import fusion, padding, resident, stored, swap
 from plimsoll_torch.allocation_audit import Watcher
 from plimsoll_torch.attempts import Attempts
 from plimsoll_torch.byte_size import parse_bytes, show_bytes
@@ -99,7 +99,7 @@ class Session:
     def _compile_graph(self, inductor, graph, inputs):
         """What changes PyTorch is around a compilation, not around each call: a step that compiles nothing is as fast as with torch.compile."""
         functorch = {"force_non_lazy_backward_lowering": True} if self.caches else {"force_non_lazy_backward_lowering": True, "enable_autograd_cache": False}
-        with Watcher(self._generated), fusion.distance(self.attempts.strict), padding.decided(), stored.as_planned(), torch._functorch.config.patch(**functorch):
+        with Watcher(self._generated), fusion.distance(self.attempts.strict), padding.decided(), stored.as_planned(), swap.order_kept(), torch._functorch.config.patch(**functorch):
             return inductor(graph, inputs)
 
     def key(self):
@@ -144,6 +144,9 @@ class Session:
         if self.audit is None or not self.in_call:
             return
         self.audit.told(graph, source)
+        if self.audit.early():
+            raise RuntimeError(f"offload: in the code that PyTorch {torch.__version__} generated, {self.audit.early()} reads a value before its copy from the "
+                               "host was waited for, which would be wrong; compile without offload, and please report it")
         peak, at_peak = self.audit.peak()
         if peak is None:
             if graph.is_backward and not self.in_call[-1].fits:  # code of another kind: the model's word is all there is

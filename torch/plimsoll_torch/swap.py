@@ -7,16 +7,21 @@
 
 Where they stand is the plan's choice (rewrite.py). Waiting is said to write (to `host`, to `back`), so that Inductor's scheduler lets
 nobody read before it, and x lives until `copied_out` has read it: the generated code says by itself what is in memory when, and is audited
-as any other. Copies move what a tensor spans, in its own layout, in one piece.
+as any other (a reader in front of a wait is refused). Copies move what a tensor spans, in its own layout, in one piece.
 
 PyTorch 2.15 has operators for this too (torch.ops.ao), 2.11 none. Theirs free a tensor's storage behind Inductor's back (resize_(0)), for which an
 audit would have to trust them, and wait through a table by address; these run on both versions.
 
 On the CPU the "host" is memory that PyTorch does not count, copied at once: gradients, plans and peaks can be tested there.
 """
+import contextlib
+import functools
 from dataclasses import dataclass
 
 import torch
+from torch._inductor.dependencies import StarDep, WeakDep
+from torch._inductor.scheduler import SchedulerNode
+from torch.utils._ordered_set import OrderedSet
 
 from plimsoll_torch.host_copies import HostCopies
 from plimsoll_torch.operators import span_bytes
@@ -101,6 +106,27 @@ def _(host, tensor):
 @torch.library.register_fake("plimsoll_torch::copied_in", lib=_library)
 def _(tensor):
     return None
+
+
+@contextlib.contextmanager
+def order_kept():
+    """While compiling: where Inductor fuses loops of different sizes for the CPU, PyTorch before 2.15 forgets what a reader must wait for
+    (SchedulerNode.recompute_size_and_body)."""
+    original = SchedulerNode.recompute_size_and_body
+    if "mutation_renames" in original.__code__.co_names:
+        yield
+        return
+
+    @functools.wraps(original)
+    def recompute(node, *arguments, **options):
+        waits = [dep for dep in node.read_writes.reads if isinstance(dep, (StarDep, WeakDep))]
+        original(node, *arguments, **options)
+        node.set_read_writes(node.read_writes.with_read(OrderedSet(waits)).rename(node.mutation_renames))
+    SchedulerNode.recompute_size_and_body = recompute
+    try:
+        yield
+    finally:
+        SchedulerNode.recompute_size_and_body = original
 
 
 # In the joint graph.

@@ -46,6 +46,13 @@ class Audit(unittest.TestCase):
         self.assertEqual(audit(lines, symbols={"s0": 10}, block=512).peak, 512)
         self.assertEqual(audit(lines, symbols={"s0": 0}).peak, 0)
 
+    def test_who_reads_a_copy_before_it_has_arrived_is_told(self):
+        copy = ["b = torch.ops.plimsoll_torch.copy_in.default(h, device(type='cuda'))", "assert_size_stride(b, (8, ), (1, ))", "c = b; del b"]
+        wait, read = "torch.ops.plimsoll_torch.copied_in.default(c)", "triton_fused_0.run(reinterpret_tensor(c, (8, ), (1, ), 0), x, stream=stream0)"
+        self.assertEqual(audit([*copy, wait, read, "return ()"], sizes={"b": 8}).early, "")
+        self.assertEqual(audit([*copy, read, wait, "return ()"], sizes={"b": 8}).early, "triton_fused_0.run")
+        self.assertEqual(audit([*copy, f"d = {NEW}", "del c", "return (d, )"], sizes={"b": 8}).early, "")
+
     def test_code_of_another_kind_is_not_guessed(self):
         self.assertIsNone(interpret("def other(args):\n    return ()\n", {}, {}, {}))
 
