@@ -56,7 +56,8 @@ class PartReader {
               const Staging& staging = std::nullopt) const;
   // Many parts. `done` is called with the number of each that is there, one call at a time, while
   // others are read; the first error ends the reading. Of a part in pieces, with the number of each
-  // piece, so that work on a large part need not wait for its end.
+  // piece, so that work on a large part need not wait for its end, and then by several threads at
+  // once.
   struct Part {
     std::uint64_t offset = 0;
     std::span<std::byte> out;

@@ -7,7 +7,7 @@
 namespace plimsoll::store {
 namespace {
 
-constexpr std::size_t kPieceChunks = 16;
+constexpr std::size_t kPieceChunks = 4;
 
 std::size_t largest_chunk(const PlimTensor& tensor) {
   std::uint32_t out = 0;
