@@ -7,6 +7,7 @@
 #include "plimsoll/pack/pack.h"
 #include "plimsoll/plan/arena_ends.h"
 #include "plimsoll/plan/near_places.h"
+#include "plimsoll/plan/step_waits.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -19,7 +20,6 @@ using schedule::InstanceId;
 
 constexpr std::uint8_t kDeviceArena = 0;
 constexpr std::uint8_t kHostArena = 1;
-constexpr std::int32_t kNoStep = -1;
 
 class Maker {
  public:
@@ -44,29 +44,20 @@ class Maker {
     PLIMSOLL_RETURN_IF_ERROR(options_.like != nullptr   ? take_offsets(*options_.like)
                              : options_.near != nullptr ? take_places(*options_.near)
                                                         : pack_arenas());
+    wait_for_places(plan_);
     prove();
     return std::move(plan_);
   }
 
  private:
-  // The place of every action in the plan: a drop that waits for nobody is no step.
+  // The place of every action in the plan. A drop is none: whoever takes over its bytes waits.
   void number_steps() {
     std::int32_t next = 0;
-    std::int32_t last_compute = kNoStep;
     for (const Action& action : schedule_.actions) {
       step_of_.push_back(Step(next));
-      if (becomes_step(action)) {
-        if (action.stream == schedule::Stream::kCompute) last_compute = next;
-        done_with_.push_back(next++);
-      } else {
-        done_with_.push_back(last_compute);
-      }
+      if (action.kind != ActionKind::kDrop) ++next;
     }
     step_of_.push_back(Step(next));
-  }
-
-  static bool becomes_step(const Action& action) {
-    return action.kind != ActionKind::kDrop || !action.waits.empty();
   }
 
   void make_buffers() {
@@ -112,15 +103,11 @@ class Maker {
   void make_steps() {
     for (std::size_t a = 0; a < schedule_.actions.size(); ++a) {
       const Action& action = schedule_.actions[a];
-      if (!becomes_step(action)) continue;
+      if (action.kind == ActionKind::kDrop) continue;
       PlanStep step;
       step.kind = action.kind;
       step.stream = static_cast<std::uint8_t>(action.stream);
       step.seconds = action.seconds;
-      for (const schedule::ActionId wait : action.waits) {
-        if (done_with_[wait.index()] != kNoStep)
-          step.waits.push_back(static_cast<std::uint32_t>(done_with_[wait.index()]));
-      }
       if (action.task.valid()) {
         fill_compute(step, action, step_of_[a]);
       } else {
@@ -371,9 +358,8 @@ class Maker {
   const MakePlanOptions& options_;
   Plan plan_;
   std::vector<bool> is_output_;
-  std::vector<Step> step_of_;            // by action, and one behind the last
-  std::vector<std::int32_t> done_with_;  // by action: the step after which it has happened
-  std::vector<BufferId> buffer_of_;      // by instance
+  std::vector<Step> step_of_;        // by action, and one behind the last
+  std::vector<BufferId> buffer_of_;  // by instance
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // From a schedule to a plan: instances become buffers, buffers get offsets.
 //
-// Steps are the schedule's actions; drops stay only where another stream must be waited for.
+// Steps are the schedule's actions without its drops. What a step waits for follows from the places
+// (step_waits.h): whoever takes over bytes that are still being copied out waits for that copy.
 // Buffers are chains of instances that took over each other's memory, plus the scratch of every
 // action. Two buffers of one arena may share bytes when their lifetimes do not meet; the packer
 // decides where each lies, with persistent buffers at the front of the arena when `two_ended` is

@@ -8,6 +8,7 @@
 #include "plimsoll/pack/pack.h"
 #include "plimsoll/plan/arena_ends.h"
 #include "plimsoll/plan/step_order.h"
+#include "plimsoll/plan/step_waits.h"
 #include "plimsoll/schedule/workload/graph_workload.h"
 
 namespace plimsoll::plan {
@@ -43,14 +44,12 @@ class Spreader {
     before_ = std::move(order.before);
     touched_ = std::move(order.touched);
     assign_streams();
-    keep_clocks();
+    known_ = set_waits(plan_, std::move(before_), streams_);
     if (!keep_places_) PLIMSOLL_RETURN_IF_ERROR(pack_again());
     return std::move(plan_);
   }
 
  private:
-  using Clock = std::vector<std::int64_t>;  // steps known to be done, by stream
-
   void assign_streams() {
     std::vector<double> free_at(streams_, 0);
     std::vector<double> done(plan_.steps.size(), 0);
@@ -72,38 +71,9 @@ class Spreader {
         }
       }
       plan_.steps[s].stream = static_cast<std::uint8_t>(best);
-      plan_.steps[s].waits.clear();
       done[s] = free_at[best] = start_on(best) + plan_.steps[s].seconds;
     }
     plan_.predicted_seconds = *std::max_element(free_at.begin(), free_at.end());
-  }
-
-  // What each step knows when it starts, and the waits that make it so.
-  void keep_clocks() {
-    std::vector<std::int64_t> latest(streams_, -1);
-    position_.resize(plan_.steps.size());
-    count_.assign(streams_, 0);
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      const std::size_t stream = plan_.steps[s].stream;
-      Clock known(streams_, 0);
-      if (latest[stream] >= 0) learn(known, static_cast<std::size_t>(latest[stream]));
-      std::sort(before_[s].rbegin(), before_[s].rend());
-      for (const std::size_t d : before_[s]) {
-        if (known[plan_.steps[d].stream] >= position_[d]) continue;
-        plan_.steps[s].waits.push_back(static_cast<std::uint32_t>(d));
-        learn(known, d);
-      }
-      std::sort(plan_.steps[s].waits.begin(), plan_.steps[s].waits.end());
-      known_.push_back(std::move(known));
-      position_[s] = ++count_[stream];
-      latest[stream] = static_cast<std::int64_t>(s);
-    }
-  }
-
-  void learn(Clock& known, std::size_t earlier) const {
-    for (std::size_t k = 0; k < streams_; ++k) known[k] = std::max(known[k], known_[earlier][k]);
-    std::int64_t& own = known[plan_.steps[earlier].stream];
-    own = std::max(own, position_[earlier]);
   }
 
   Status pack_again() {
@@ -150,16 +120,16 @@ class Spreader {
                        buffer.lifetime.end.value >= static_cast<std::int32_t>(plan_.steps.size());
     if (options_.two_ended)
       problem.ends.push_back(is_source && stays ? pack::ArenaEnd::kFront : pack::ArenaEnd::kBack);
-    const Clock ready = is_source || !options_.sharing || touched_[b].empty()
-                            ? Clock(streams_, 0)
-                            : known_to_all(touched_[b]);
-    Clock released = ready;
+    const StreamCounts ready = is_source || !options_.sharing || touched_[b].empty()
+                                   ? StreamCounts(streams_, 0)
+                                   : known_to_all(touched_[b]);
+    StreamCounts released = ready;
     for (const std::size_t s : touched_[b]) {
       std::int64_t& own = released[plan_.steps[s].stream];
-      own = std::max(own, position_[s]);
+      own = std::max(own, known_.position[s]);
     }
     for (std::size_t k = 0; k < streams_; ++k) {
-      if (stays) released[k] = count_[k] + 1;
+      if (stays) released[k] = known_.count[k] + 1;
       if (touched_[b].empty()) released[k] = std::max<std::int64_t>(released[k], 1);
     }
     problem.clocks.ready.insert(problem.clocks.ready.end(), ready.begin(), ready.end());
@@ -167,10 +137,10 @@ class Spreader {
   }
 
   // Where parts of a buffer have writers of their own, none of them need be the first.
-  Clock known_to_all(const std::vector<std::size_t>& steps) const {
-    Clock out = known_[steps.front()];
+  StreamCounts known_to_all(const std::vector<std::size_t>& steps) const {
+    StreamCounts out = known_.known[steps.front()];
     for (const std::size_t s : steps) {
-      for (std::size_t k = 0; k < streams_; ++k) out[k] = std::min(out[k], known_[s][k]);
+      for (std::size_t k = 0; k < streams_; ++k) out[k] = std::min(out[k], known_.known[s][k]);
     }
     return out;
   }
@@ -183,9 +153,7 @@ class Spreader {
   bool keep_places_;
   std::vector<std::vector<std::size_t>> before_;   // by step
   std::vector<std::vector<std::size_t>> touched_;  // by buffer: the steps that read or write it
-  std::vector<Clock> known_;                       // by step
-  std::vector<std::int64_t> position_;             // by step: its number on its stream, from 1
-  std::vector<std::int64_t> count_;                // by stream
+  KnownSteps known_;
 };
 
 }  // namespace
