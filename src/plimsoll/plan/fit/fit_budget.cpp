@@ -206,12 +206,31 @@ class BudgetFitter {
     if (candidates_ == nullptr) {
       PLIMSOLL_TRY(own, deterministic_candidates(mapped_, options_));
     }
+    // A plan whose places let copies go side by side may take less than its schedule, so that the
+    // first is not the fastest for certain; a larger budget must not give a slower one.
+    std::optional<Plan> best;
+    const schedule::Fit* of = nullptr;
     for (const schedule::Fit& candidate : candidates_ != nullptr ? *candidates_ : own) {
-      if (candidate.schedule.peak_bytes > budget_) continue;
+      if (candidate.schedule.peak_bytes > budget_ ||
+          (best && computing_seconds(candidate.schedule) >= best->predicted_seconds))
+        continue;
       PLIMSOLL_TRY(Plan plan, packed(candidate.schedule));
-      if (plan.arena_bytes() <= budget_) return accept(std::move(plan), candidate);
+      if (plan.arena_bytes() > budget_ ||
+          (best && best->predicted_seconds <= plan.predicted_seconds))
+        continue;
+      best = std::move(plan);
+      of = &candidate;
     }
+    if (best) return accept(*std::move(best), *of);
     return none_found();
+  }
+
+  // What no plan of it can be faster than.
+  static double computing_seconds(const schedule::Schedule& schedule) {
+    double out = 0;
+    for (const schedule::Action& action : schedule.actions)
+      out += action.stream == schedule::Stream::kCompute ? action.seconds : 0;
+    return out;
   }
 
   Result<Plan> packed(const schedule::Schedule& schedule) {
@@ -226,14 +245,14 @@ class BudgetFitter {
 
   Result<Plan> accept(Plan plan, const schedule::Fit& fitted) {
     plan.budget = budget_;
+    const double alone = plan.predicted_seconds;  // on one stream beside those of copies
     PLIMSOLL_RETURN_IF_ERROR(spread(plan, options_));
     summary_.memory_bound = bound_;
     summary_.limiting = limiting_;
     summary_.limiting_bytes = limiting_bytes_;
     // Of the workload as it is: a bound under what was held back would promise too much.
     const double on_one =
-        std::min(schedule::bound_for_order_of(fitted.schedule, mapped_.workload, how_),
-                 fitted.schedule.seconds);
+        std::min(schedule::bound_for_order_of(fitted.schedule, mapped_.workload, how_), alone);
     summary_.bound_seconds = bound_on_streams(plan, options_.streams, on_one);
     summary_.counts = schedule::count(fitted.schedule);
     return plan;
