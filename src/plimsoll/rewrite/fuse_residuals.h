@@ -7,10 +7,10 @@
 //   add(add(add(a, b), c), d)        ->  add_n(a, b, c, d)                 of one layer
 //
 // A tensor is neither written nor read again between the two: for resnet50 that is 8 of the 26
-// trips to memory that an element of a block's result makes in a step. In bf16 add_n also rounds once
-// for three times: bert's gradients of queries, keys and values meet so. Runs after differentiation:
-// gradients of what was fused are there already. The norm moves to where the sum stands, which is
-// where its inputs still are: its gradient reads them.
+// trips to memory that an element of a block's result makes in a step. In bf16 add_n also rounds
+// once for three times: bert's gradients of queries, keys and values meet so. Runs after
+// differentiation: gradients of what was fused are there already. The norm moves to where the sum
+// stands, which is where its inputs still are: its gradient reads them.
 #pragma once
 
 #include "plimsoll/base/result.h"

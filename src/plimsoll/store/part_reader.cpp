@@ -308,9 +308,9 @@ class BlockQueue {
     }
     return {begin, (end + kReadAlignment - 1) / kReadAlignment * kReadAlignment};
   }
-  // Of whole parts one call of `done` at a time, and no thread waits for another's: whoever is at it
-  // takes what arrives meanwhile too. Pieces are told by whoever read their last byte: as much as
-  // all buffers hold may arrive together at the end, and wait for one thread to check it.
+  // Of whole parts one call of `done` at a time, and no thread waits for another's: whoever is at
+  // it takes what arrives meanwhile too. Pieces are told by whoever read their last byte: as much
+  // as all buffers hold may arrive together at the end, and wait for one thread to check it.
   void finish(Piece piece) {
     if (parts_[piece.part].piece > 0) {
       Status made = done_(piece.part, piece.piece);

@@ -114,8 +114,8 @@ HWY_INLINE std::uint64_t LowBits(std::size_t count) {
 }
 
 // Where a group's values of the next block will be written is asked for too: a tensor that is in no
-// cache is 1.07 times as fast to decode (17.3 to 18.6 GB/s beside other work). Compilers only ask for
-// a line to read.
+// cache is 1.07 times as fast to decode (17.3 to 18.6 GB/s beside other work). Compilers only ask
+// for a line to read.
 HWY_INLINE void FetchNextValues(const std::uint16_t* group) {
   constexpr std::size_t kBlock = 4096;
   asm volatile("prefetchw (%0)" : : "r"(group + kBlock));

@@ -41,8 +41,8 @@ ActionList run_in_order(const std::vector<Index>& order);
 // without listed drops.
 ActionList action_list_of(const Schedule& schedule);
 
-// With copies for swaps that are listed as encodings (kSwapForm): a value is sent out as soon as its
-// last use before that allows and the copies before it do, and dropped where it was encoded.
+// With copies for swaps that are listed as encodings (kSwapForm): a value is sent out as soon as
+// its last use before that allows and the copies before it do, and dropped where it was encoded.
 ActionList with_copies(const Problem& problem, const ActionList& list);
 
 Schedule link(const Problem& problem, const ActionList& list);

@@ -12,12 +12,12 @@
 //
 // A value leaves after its last use before a gap and is away from where the first hole of the
 // engine that is long enough ends; it comes back in the last hole before its next use. A source
-// that is written over (the state of an optimizer) may start and end on the host: it comes in before
-// its update, and its new version goes out after it.
+// that is written over (the state of an optimizer) may start and end on the host: it comes in
+// before its update, and its new version goes out after it.
 //
 // The holes are filled in the order of a score: how much of what is over the budget lies within the
-// gap, and how dear it would be to recompute instead. `noise` shuffles it, for another try. O(values
-// log values + their gaps within the excess). Deterministic in the random numbers.
+// gap, and how dear it would be to recompute instead. `noise` shuffles it, for another try.
+// O(values log values + their gaps within the excess). Deterministic in the random numbers.
 #pragma once
 
 #include <vector>
