@@ -239,11 +239,14 @@ DeviceProfile cpu_of_two_cores() {
                         {"conv", 0.99},
                         {"conv_grad_input", 0.91},
                         {"conv_grad_weight", 0.87},
-                        // In groups: the best of four runs on a busy machine, groups of 24 and of
-                        // 4 to 8 channels (those of regnety_016 and resnext50_32x4d).
-                        {"conv.groups", 0.25},
-                        {"conv_grad_input.groups", 0.27},
-                        {"conv_grad_weight.groups", 0.25},
+                        // In groups: of 24 channels (regnetx_016) and of one (mobilenet), and, from
+                        // a busy machine, of 4 to 8 (resnext50_32x4d).
+                        {"conv.groups", 0.37},
+                        {"conv_grad_input.groups", 0.36},
+                        {"conv_grad_weight.groups", 0.36},
+                        {"conv.depthwise", 0.66},
+                        {"conv_grad_input.depthwise", 0.66},
+                        {"conv_grad_weight.depthwise", 0.56},
                         {"conv.narrow", 0.10},
                         {"conv_grad_input.narrow", 0.06},
                         {"conv_grad_weight.narrow", 0.02},
