@@ -772,12 +772,15 @@ class Budgets(unittest.TestCase):
         out, _ = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out.splitlines()[-1]), (0, "interrupted: this is the curve found until then"))
         for words in (["plan", "resnet50", "--batch", "8", "--budget", "60%"], ["plan", "resnet18", "--budget", "1GiB", "--max-batch"]):
-            process = subprocess.Popen([PROGRAM, *words, "--deadline", "600s", "--json"], cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            with self.assertRaises(subprocess.TimeoutExpired):
-                process.wait(timeout=1)
-            process.send_signal(signal.SIGINT)
-            out, _ = process.communicate(timeout=60)
-            told = json.loads(out)
+            for seconds in (1, 4, 16):  # a busy machine may not have found its first plan yet
+                process = subprocess.Popen([PROGRAM, *words, "--deadline", "600s", "--json"], cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    process.wait(timeout=seconds)
+                process.send_signal(signal.SIGINT)
+                out, _ = process.communicate(timeout=60)
+                told = json.loads(out)
+                if process.returncode != 5:
+                    break
             self.assertEqual((process.returncode, told["status"], told["interrupted"]), (0, "feasible", True))
             if "--max-batch" in words:
                 self.assertEqual(told["batch_status"], "interrupted")
