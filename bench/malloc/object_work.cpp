@@ -157,6 +157,7 @@ bool insert(Cover& cover, std::uint32_t fixed, std::uint32_t values, int variabl
   cover.buckets[bucket] = cube;
   if (cover.count == cover.room) {
     cover.room = cover.room == 0 ? 8 : cover.room * 2;
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
     cover.cubes = static_cast<Cube**>(std::realloc(cover.cubes, cover.room * sizeof(Cube*)));
   }
   cover.cubes[cover.count++] = cube;
