@@ -213,29 +213,28 @@ Result<Fit> least_memory(const Workload& workload, const FitOptions& options, do
   std::vector<Candidate> candidates;  // the same for every budget
   if (options.deterministic) candidates = climb(optimizer, how, kept.schedule, least.bytes);
   Candidate best = kept;
-  double share = options.deterministic ? 1 : kFirstLook;  // of the deadline
-  std::uint64_t seed = options.seed;
-  const auto try_budget = [&](Bytes budget, int left) -> Result<bool> {
+  const auto try_budget = [&](Look look, Bytes budget, int left) -> Result<bool> {
     std::optional<Candidate> found;
     if (options.deterministic) {
       if (const Candidate* first = fastest_within(candidates, budget)) found = *first;
     } else {
       Effort effort;
       effort.seconds =
-          std::max(0.02, (share * options.deadline_seconds - watch.seconds()) / (left + 1));
-      found = optimizer.search(budget, effort, seed);
+          std::max(0.02, (look.share * options.deadline_seconds - watch.seconds()) / (left + 1));
+      found = optimizer.search(budget, effort, look.seed);
     }
     if (!found || found->schedule.seconds > limit) return false;
     if (found->schedule.peak_bytes < best.schedule.peak_bytes) best = std::move(*found);
     return true;
   };
   const Bytes highest = kept.schedule.peak_bytes;
-  PLIMSOLL_RETURN_IF_ERROR(bisect_budgets(least.bytes, highest, try_budget));
-  if (!options.deterministic) {
-    share = 1;
-    ++seed;
-    PLIMSOLL_RETURN_IF_ERROR(
-        look_again(least.bytes, highest, best.schedule.peak_bytes, try_budget));
+  if (options.deterministic) {
+    PLIMSOLL_RETURN_IF_ERROR(bisect_budgets(least.bytes, highest, [&](Bytes budget, int left) {
+      return try_budget({}, budget, left);
+    }));
+  } else {
+    PLIMSOLL_RETURN_IF_ERROR(look_twice(
+        least.bytes, highest, options.seed, [&] { return best.schedule.peak_bytes; }, try_budget));
   }
   how.bound = options.bound;
   const Bytes peak = best.schedule.peak_bytes;

@@ -48,9 +48,6 @@ Status bisect_budgets(Bytes lowest, Bytes highest, FastEnough fast_enough) {
   return {};
 }
 
-// Of a deadline, how much goes to the first look, where another one follows.
-inline constexpr double kFirstLook = 0.5;
-
 // One unlucky search ends the way down far above the answer: another look, as far again from what
 // was `reached` as that lies below `highest`, at least a sixteenth of all. What is asked for should
 // not depend on the same random numbers again.
@@ -58,6 +55,23 @@ template <typename FastEnough>
 Status look_again(Bytes lowest, Bytes highest, Bytes reached, FastEnough fast_enough) {
   const Bytes far = std::max(highest - reached, Bytes((highest - lowest).value / 16));
   return bisect_budgets(std::max(lowest, reached - far), reached, fast_enough);
+}
+
+struct Look {
+  double share = 1;  // of the deadline: by when it ends
+  std::uint64_t seed = 0;
+};
+
+// Both looks, half of the deadline for the first: `fast_enough(look, budget, left)`; `reached()`
+// tells what was found so far.
+template <typename Reached, typename FastEnough>
+Status look_twice(Bytes lowest, Bytes highest, std::uint64_t seed, Reached reached,
+                  FastEnough fast_enough) {
+  const auto during = [&](Look look) {
+    return [&fast_enough, look](Bytes budget, int left) { return fast_enough(look, budget, left); };
+  };
+  PLIMSOLL_RETURN_IF_ERROR(bisect_budgets(lowest, highest, during({0.5, seed})));
+  return look_again(lowest, highest, reached(), during({1, seed + 1}));
 }
 
 }  // namespace plimsoll::schedule

@@ -97,15 +97,13 @@ Result<PlannedGraph> fast_enough(PlannedGraph best, const Workloads& work,
     PLIMSOLL_TRY(candidates, deterministic_candidates(work.fitted(), options));
   }
   const Bytes highest = best.plan.arena_bytes();
-  double share = options.deterministic ? 1 : schedule::kFirstLook;  // of the deadline
-  std::uint64_t seed = options.seed;
-  const auto try_budget = [&](Bytes budget, int left) -> Result<bool> {
+  const auto try_budget = [&](schedule::Look look, Bytes budget, int left) -> Result<bool> {
     PlanOptions one = options;
-    one.seed = seed;
+    one.seed = look.seed;
     one.on_failure = nullptr;
     one.persist = false;
     one.deadline_seconds =
-        std::max(0.05, (share * options.deadline_seconds - work.watch.seconds()) / (left + 1));
+        std::max(0.05, (look.share * options.deadline_seconds - work.watch.seconds()) / (left + 1));
     PlannedGraph next{{}, best.summary};
     auto plan = fit_budget(work.fitted_graph(), work.fitted(), one, budget, next.summary,
                            options.deterministic ? &candidates : nullptr);
@@ -116,12 +114,14 @@ Result<PlannedGraph> fast_enough(PlannedGraph best, const Workloads& work,
     if (next.plan.arena_bytes() < best.plan.arena_bytes()) best = std::move(next);
     return true;
   };
-  PLIMSOLL_RETURN_IF_ERROR(schedule::bisect_budgets(bound.bytes, highest, try_budget));
-  if (!options.deterministic) {
-    share = 1;
-    ++seed;
+  if (options.deterministic) {
     PLIMSOLL_RETURN_IF_ERROR(
-        schedule::look_again(bound.bytes, highest, best.plan.arena_bytes(), try_budget));
+        schedule::bisect_budgets(bound.bytes, highest, [&](Bytes budget, int left) {
+          return try_budget({1, options.seed}, budget, left);
+        }));
+  } else {
+    PLIMSOLL_RETURN_IF_ERROR(schedule::look_twice(
+        bound.bytes, highest, options.seed, [&] { return best.plan.arena_bytes(); }, try_budget));
   }
   if (best.plan.budget.value == 0) PLIMSOLL_RETURN_IF_ERROR(spread(best.plan, options));
   best.plan.budget = best.plan.arena_bytes();
